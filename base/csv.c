@@ -1,0 +1,153 @@
+#include "base/csv.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/file.h"
+
+
+#define CSV_MAX_BYTES ((size_t)4 << 30)
+
+int csv_error(const struct csv *csv, const struct csv_field *f, struct err *err, const char *fmt, ...)
+{
+	struct err_pos pos = {csv->path, csv->line, f->col};
+	char msg[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	return err_at(err, ERR_INPUT, &pos, "%s", msg);
+}
+
+/* Unescapes a quoted field in place; csv->at is on the opening quote, and on what follows the closing one after. */
+static int quoted(struct csv *csv, struct csv_field *f, struct err *err)
+{
+	char *to = ++csv->at;
+
+	f->text = to;
+	for (;;) {
+		char *quote = memchr(csv->at, '"', (size_t)(csv->end - csv->at));
+		if (!quote)
+			return csv_error(csv, f, err, "a quoted field does not end");
+		for (const char *p = csv->at; p < quote; p++)
+			csv->next_line += *p == '\n';
+		memmove(to, csv->at, (size_t)(quote - csv->at));
+		to += quote - csv->at;
+		csv->at = quote + 1;
+		if (csv->at == csv->end || *csv->at != '"')
+			break;
+		*to++ = '"';
+		csv->at++;
+	}
+	f->len = (size_t)(to - f->text);
+	if (csv->at < csv->end && *csv->at != ',' && *csv->at != '\n' && *csv->at != '\r')
+		return csv_error(csv, f, err, "text behind the closing quote");
+	return 0;
+}
+
+/* Reads one field and what ends it. Returns 1 when more of the row follows, 0 at its end, -1. */
+static int next_field(struct csv *csv, const char *row, struct csv_field *f, struct err *err)
+{
+	f->col = (int)(csv->at - row) + 1;
+	if (csv->at < csv->end && *csv->at == '"') {
+		if (quoted(csv, f, err))
+			return -1;
+	} else {
+		f->text = csv->at;
+		while (csv->at < csv->end && *csv->at != ',' && *csv->at != '\n' && *csv->at != '\r')
+			csv->at++;
+		f->len = (size_t)(csv->at - f->text);
+	}
+	if (csv->at == csv->end)
+		return 0;
+	if (*csv->at == ',') {
+		csv->at++;
+		return 1;
+	}
+	if (*csv->at == '\r' && csv->at + 1 < csv->end && csv->at[1] == '\n')
+		csv->at++;
+	csv->at++;
+	csv->next_line++;
+	return 0;
+}
+
+static void skip_empty_lines(struct csv *csv)
+{
+	while (csv->at < csv->end && (*csv->at == '\n' || *csv->at == '\r'))
+		csv->next_line += *csv->at++ == '\n';
+}
+
+static int read_header(struct csv *csv, const char *const *wanted, struct arena *a, struct err *err)
+{
+	struct err_pos pos = {csv->path, 1, 1};
+	size_t n_max = 1;
+	const char *row = csv->at;
+	bool *have = arena_array(a, bool, csv->n_wanted);
+	struct csv_field f;
+	int more;
+
+	for (const char *p = row; p < csv->end && *p != '\n'; p++)
+		n_max += *p == ',';
+	csv->column = arena_array(a, int, n_max);
+	csv->line = csv->next_line;
+	do {
+		if ((more = next_field(csv, row, &f, err)) < 0)
+			return -1;
+		int found = -1;
+		for (size_t i = 0; i < csv->n_wanted; i++)
+			if (strlen(wanted[i]) == f.len && memcmp(wanted[i], f.text, f.len) == 0)
+				found = (int)i;
+		if (found >= 0 && have[found])
+			return csv_error(csv, &f, err, "column '%s' is there twice", wanted[found]);
+		if (found >= 0)
+			have[found] = true;
+		csv->column[csv->n_columns++] = found;
+	} while (more);
+	for (size_t i = 0; i < csv->n_wanted; i++)
+		if (!have[i])
+			return err_at(err, ERR_INPUT, &pos, "the header has no column '%s'", wanted[i]);
+	return 0;
+}
+
+int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, struct arena *a,
+	struct err *err)
+{
+	size_t len;
+	char *text;
+
+	if (file_read(path, CSV_MAX_BYTES, a, &text, &len, err))
+		return -1;
+	*csv = (struct csv){.path = path, .at = text, .end = text + len, .next_line = 1, .n_wanted = n_wanted};
+	skip_empty_lines(csv);
+	return read_header(csv, wanted, a, err);
+}
+
+int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
+{
+	struct csv_field f;
+	size_t n = 0;
+	int more;
+
+	skip_empty_lines(csv);
+	if (csv->at == csv->end)
+		return 0;
+
+	const char *row = csv->at;
+	csv->line = csv->next_line;
+	do {
+		if ((more = next_field(csv, row, &f, err)) < 0)
+			return -1;
+		if (n == csv->n_columns)
+			return csv_error(csv, &f, err, "more than the %zu fields of the header", csv->n_columns);
+		if (csv->column[n] >= 0)
+			field[csv->column[n]] = f;
+		n++;
+	} while (more);
+	if (n < csv->n_columns) {
+		f.col = 1;
+		return csv_error(csv, &f, err, "%zu fields where the header has %zu", n, csv->n_columns);
+	}
+	return 1;
+}

@@ -1,0 +1,38 @@
+/*
+ * csv.h - comma-separated files (RFC 4180) with a header line, read whole, one row at a time.
+ *
+ * Columns are found by name, in any order, and others are passed over; every complaint has line and
+ * column. Fields point into the file's text (a quoted one is unescaped in place).
+ */
+#ifndef BASE_CSV_H
+#define BASE_CSV_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct csv_field {
+	const char *text;
+	size_t len;
+	int col; /* where it begins, from 1 */
+};
+
+struct csv {
+	const char *path;
+	char *at, *end;
+	int line;             /* of the row read last */
+	int next_line;
+	size_t n_columns;     /* in the file */
+	size_t n_wanted;
+	int *column;          /* file column -> wanted index, -1: passed over */
+};
+
+/* Reads the file and its header; each wanted column must be there, once. */
+int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, struct arena *a,
+	     struct err *err);
+/* 1: a row, field[i] is wanted column i; 0: the end; -1: an error (too few or too many fields, stray quote). */
+int csv_next(struct csv *csv, struct csv_field *field, struct err *err);
+/* An error at a field of the row read last; returns -1. */
+int csv_error(const struct csv *csv, const struct csv_field *f, struct err *err, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+
+#endif

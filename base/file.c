@@ -1,0 +1,97 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct buffer {
+	char *at;
+	size_t n, cap;
+};
+
+static int too_large(const char *path, size_t max_bytes, struct err *err)
+{
+	if (max_bytes >> 20 && !(max_bytes & ((1 << 20) - 1)))
+		return err_set(err, ERR_INPUT, "'%s' is larger than %zu MiB", path, max_bytes >> 20);
+	return err_set(err, ERR_INPUT, "'%s' is larger than %zu bytes", path, max_bytes);
+}
+
+/* Makes room for want bytes and a NUL. */
+static int reserve(struct buffer *b, size_t want, struct err *err)
+{
+	if (want < b->cap)
+		return 0;
+	char *at = realloc(b->at, want + 1);
+	if (!at)
+		return err_set(err, ERR_NOMEM, "out of memory");
+	b->at = at;
+	b->cap = want + 1;
+	return 0;
+}
+
+/* Reads to the end whatever the size was said to be: it is 0 for pipes, and a file may grow. */
+static int read_to_end(int fd, const char *path, size_t max_bytes, struct buffer *b, struct err *err)
+{
+	for (;;) {
+		if (b->n > max_bytes)
+			return too_large(path, max_bytes, err);
+		if (b->n + 1 >= b->cap && reserve(b, b->cap * 2, err))
+			return -1;
+		ssize_t got = read(fd, b->at + b->n, b->cap - 1 - b->n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+		if (!got)
+			return 0;
+		b->n += (size_t)got;
+	}
+}
+
+static int read_open(int fd, const char *path, size_t max_bytes, struct buffer *b, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, ERR_INPUT, "'%s' is a folder", path);
+	if (st.st_size > 0 && (uintmax_t)st.st_size > max_bytes)
+		return too_large(path, max_bytes, err);
+	if (reserve(b, st.st_size > 0 ? (size_t)st.st_size + 1 : 4096, err))
+		return -1;
+	return read_to_end(fd, path, max_bytes, b, err);
+}
+
+int file_read_all(const char *path, size_t max_bytes, char **text, size_t *len, struct err *err)
+{
+	struct buffer b = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(err, ERR_INPUT, "cannot open '%s': %s", path, strerror(errno));
+	int rc = read_open(fd, path, max_bytes, &b, err);
+	close(fd);
+	if (rc) {
+		free(b.at);
+		return -1;
+	}
+	b.at[b.n] = '\0';
+	*text = b.at;
+	*len = b.n;
+	return 0;
+}
+
+int file_read(const char *path, size_t max_bytes, struct arena *a, char **text, size_t *len, struct err *err)
+{
+	char *all;
+
+	if (file_read_all(path, max_bytes, &all, len, err))
+		return -1;
+	*text = arena_alloc(a, *len + 1);
+	memcpy(*text, all, *len + 1);
+	free(all);
+	return 0;
+}

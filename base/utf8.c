@@ -1,0 +1,47 @@
+#include "base/utf8.h"
+
+/* Length that the first byte promises, and the smallest code point that may be written so long. */
+static size_t lead(unsigned char c, uint32_t *bits, uint32_t *least)
+{
+	if (c >= 0xc2 && c <= 0xdf) {
+		*bits = c & 0x1f;
+		*least = 0x80;
+		return 2;
+	}
+	if (c >= 0xe0 && c <= 0xef) {
+		*bits = c & 0x0f;
+		*least = 0x800;
+		return 3;
+	}
+	if (c >= 0xf0 && c <= 0xf4) {
+		*bits = c & 0x07;
+		*least = 0x10000;
+		return 4;
+	}
+	return 0;
+}
+
+size_t utf8_decode(const char *s, size_t n, uint32_t *cp)
+{
+	if (!n)
+		return 0;
+	unsigned char c = (unsigned char)s[0];
+	if (c < 0x80) {
+		*cp = c;
+		return 1;
+	}
+	uint32_t bits = 0, least = 0;
+	size_t len = lead(c, &bits, &least);
+	if (!len || len > n)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		c = (unsigned char)s[i];
+		if ((c & 0xc0) != 0x80)
+			return 0;
+		bits = bits << 6 | (c & 0x3f);
+	}
+	if (bits < least || bits > 0x10ffff || (bits >= 0xd800 && bits <= 0xdfff))
+		return 0;
+	*cp = bits;
+	return len;
+}

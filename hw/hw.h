@@ -1,0 +1,170 @@
+/*
+ * hw.h - what a machine can do: memories, links and devices, each number with where it came from.
+ *
+ *	            gpu0.link (h2d, d2h, both)
+ *	  [gpu0] ═══════════════════════════ [ram] ═════════════ [nvme0]
+ *	    │ memory: capacity, bandwidth      │    nvme0.link      (a drive is a memory behind a link:
+ *	  (gpu0) device: FLOP/s by type      (cpu0) device           its read and write rates are the link's)
+ *
+ * A machine is loaded once, checked, and const from then on; nothing here knows models or time.
+ *
+ * Numbers keep both faces: `peak` from the datasheet and `measured` by somebody, with the spread that
+ * values of that kind show and the source in words. hw_num_value() is what simulations use (measured, else
+ * peak times the part's stated efficiency); hw_num_peak() is what bounds use.
+ */
+#ifndef HW_HW_H
+#define HW_HW_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/yaml.h"
+
+enum hw_origin {
+	HW_MEASURED, /* somebody measured it */
+	HW_ASSUMED,  /* nobody did: an assumption, its reason in the source */
+	HW_STATED,   /* a scenario says so */
+};
+
+struct hw_num {
+	double peak;        /* datasheet or computed; 0 when none is known */
+	double measured;    /* what to expect in practice; 0 when only the peak is known */
+	enum hw_origin origin; /* of measured */
+	double efficiency;  /* fraction of peak to expect where measured is 0; 0 is the same as 1 */
+	double spread;      /* relative standard deviation of values of this kind (0.05 = 5 %) */
+	const char *source; /* where both were read; for a number stated in a scenario: "FILE:LINE" */
+};
+
+double hw_num_value(const struct hw_num *num); /* measured, else peak x efficiency; 0 when neither is known */
+double hw_num_peak(const struct hw_num *num);  /* peak, else measured */
+const char *hw_num_basis(const struct hw_num *num); /* "measured", "assumed", "stated", "peak", "unknown" */
+
+/* A rate that may depend on the size of the transfer. The curve holds what remains after the link's
+   latency is taken out, so that seconds(bytes) = latency + bytes / hw_rate_at(bytes); one point or none
+   means that the rate does not depend on the size. The curve gives the shape only: it is scaled so that its
+   last point is hw_num_value(&num), and changing num moves all of it. */
+struct hw_rate {
+	struct hw_num num;         /* for large transfers, B/s */
+	size_t n_points;           /* 0: constant */
+	const double *size_bytes;  /* ascending */
+	const double *rate_bytes_s;
+};
+
+/* Rate for one transfer of so many bytes: linear in log(size) between points, flat outside. */
+double hw_rate_at(const struct hw_rate *rate, double bytes);
+
+enum hw_memory_kind { HW_MEMORY_GPU, HW_MEMORY_RAM, HW_MEMORY_DRIVE };
+
+struct hw_memory {
+	const char *name; /* "gpu0", "ram", "nvme0" */
+	enum hw_memory_kind kind;
+	const char *part;          /* the part it came from, or "" */
+	uint64_t capacity_bytes;   /* what the system reports as total */
+	uint64_t reserved_bytes;   /* of that, not for us: driver context, operating system */
+	struct hw_num bandwidth_bytes_s; /* one bus for reads and writes; unknown for drives (see the link) */
+};
+
+enum hw_link_kind { HW_LINK_PCIE, HW_LINK_C2C, HW_LINK_NVLINK, HW_LINK_DRIVE };
+
+/* A link joins a near memory (the host side, or the lower-numbered GPU) to a far one. `h2d` is near to
+   far, `d2h` far to near; the two share `both`, the measured two-way sum (0: they do not disturb each other). */
+struct hw_link {
+	const char *name; /* "gpu0.link" */
+	enum hw_link_kind kind;
+	const char *part;
+	int near, far;          /* indices into memories */
+	unsigned gen, width;    /* PCIe generation and lanes; 0 elsewhere */
+	struct hw_rate h2d, d2h;                   /* from and to pinned memory, copy engines */
+	struct hw_rate h2d_pageable, d2h_pageable; /* through the driver's staging buffer; equal to the pinned ones where that costs nothing */
+	struct hw_num both_bytes_s;                /* two-way sum */
+	struct hw_num latency_s;                   /* of one copy, submission to first byte */
+	double pageable_dram_weight; /* times a pageable byte crosses the DRAM bus (pinned: once) */
+};
+
+enum hw_device_kind { HW_DEVICE_GPU, HW_DEVICE_CPU };
+enum hw_dtype { HW_FP32, HW_FP16, HW_BF16, HW_FP8, HW_INT8, HW_DTYPE_N };
+
+struct hw_device {
+	const char *name; /* "gpu0", "cpu0" */
+	enum hw_device_kind kind;
+	const char *part;
+	int memory;                            /* index of the memory it computes from */
+	struct hw_num flops_s[HW_DTYPE_N];     /* dense rate by operand type; unknown where it has none */
+	struct hw_num launch_s;                /* host cost of one kernel or CPU task */
+	unsigned cores;                        /* CPU: physical cores of all sockets; GPU: 0 */
+	unsigned copy_engines;                 /* GPU: copies that run at once, usually 2 (one each way) */
+};
+
+struct hw_machine {
+	const char *name;        /* "desktop-rtx4090-ddr5", or "inline" */
+	const char *description; /* one line */
+	const char *file;        /* it came from; NULL for an inline one */
+	struct hw_memory *memories;
+	int n_memories;
+	struct hw_link *links;
+	int n_links;
+	struct hw_device *devices;
+	int n_devices;
+};
+
+#define HW_MAX_HOPS 4
+
+/* Loads a machine: a name from hw/machines, a path to a YAML file, or (node) what stands behind
+   `machine:` in a scenario: a scalar (name or path), an inline map, or {from: NAME, set: {…}}. Relative
+   paths are taken from the folder of the file they are written in. Everything is checked: after success
+   there is at least one memory and one device, every capacity and every rate is positive and finite. */
+int hw_machine_load(const char *name_or_path, struct arena *a, struct hw_machine **out, struct err *err);
+int hw_machine_load_node(const struct yaml_node *node, struct arena *a, struct hw_machine **out,
+			 struct err *err);
+
+/* The tree that `machine:` stands for, from: and set: resolved, before parts are looked up, so that
+   yaml_set_path can override "gpu0.link.gen" (scalar_key "part") and the result be loaded again. The tree
+   is the caller's own (it shares no node) and remembers the profile it began with under `name`. */
+int hw_machine_resolve(const struct yaml_node *node, struct arena *a, struct yaml_node **out,
+		       struct err *err);
+
+/* Index by name, -1 when absent. */
+int hw_find_memory(const struct hw_machine *m, const char *name);
+int hw_find_device(const struct hw_machine *m, const char *name);
+/* First of its kind, -1 when there is none. */
+int hw_first_memory(const struct hw_machine *m, enum hw_memory_kind kind);
+int hw_first_device(const struct hw_machine *m, enum hw_device_kind kind);
+
+/* Links to cross from one memory to another, fewest hops first (ties: lower index). Returns the number of
+   hops (0 when from == to), -1 when there is no way. link[i] is crossed near to far when forward[i]. */
+int hw_route(const struct hw_machine *m, int from, int to, int link[HW_MAX_HOPS], bool forward[HW_MAX_HOPS]);
+
+/* Every number of the machine, named: for canonical text, sensitivity and `hw show`. The pointer is to
+   the machine's own struct; the name is "gpu0.bandwidth", "gpu0.link.h2d", "cpu0.flops.fp32",
+   "nvme0.read" (the key that sets it; it is nvme0.link's d2h). Numbers that are not known are left out. */
+struct hw_num_ref {
+	const char *name;
+	struct hw_num *num;
+	int dim; /* enum unit_dim */
+};
+size_t hw_numbers(struct hw_machine *m, struct arena *a, struct hw_num_ref **out);
+
+/* A copy that may be changed (sensitivity runs); strings are shared. */
+struct hw_machine *hw_machine_copy(const struct hw_machine *m, struct arena *a);
+
+/* `hw show`: memories, devices and links, every number with unit, basis and source. */
+void hw_machine_print(const struct hw_machine *m, FILE *to);
+/* One line holding every number (contents, no names of parts and no sources), for the run key. */
+char *hw_machine_canonical(const struct hw_machine *m, struct arena *a);
+
+const char *hw_dtype_name(enum hw_dtype t);
+
+/* What hw/parts holds: `hw list --parts`. cells hold the key numbers, written for people, in the order of
+   hw_part_titles (NULL-terminated). */
+enum hw_part_kind { HW_PART_GPU, HW_PART_CPU, HW_PART_LINK, HW_PART_DRAM, HW_PART_NVME, HW_PART_N };
+#define HW_PART_CELLS 5
+struct hw_part {
+	const char *name, *description;
+	const char *cells[HW_PART_CELLS];
+};
+const char *hw_part_kind_name(enum hw_part_kind kind); /* "gpu", "cpu", "link", "dram", "nvme" */
+const char *const *hw_part_titles(enum hw_part_kind kind);
+int hw_parts(enum hw_part_kind kind, struct arena *a, struct hw_part **out, size_t *n, struct err *err);
+
+#endif

@@ -1,0 +1,198 @@
+#include <string.h>
+
+#include "base/datadir.h"
+#include "base/suggest.h"
+#include "base/units.h"
+#include "base/vec.h"
+#include "hw/profile.h"
+
+struct kind {
+	const char *name;
+	const char *file;
+	const char *titles[HW_PART_CELLS + 1];
+};
+
+static const struct kind kinds[HW_PART_N] = {
+	[HW_PART_GPU] = {"gpu", "gpus", {"memory", "bandwidth", "fp16", "link", "launch", NULL}},
+	[HW_PART_CPU] = {"cpu", "cpus", {"cores", "fp32", "bf16", "int8", "launch", NULL}},
+	[HW_PART_LINK] = {"link", "links", {"h2d", "d2h", "both", "latency", NULL}},
+	[HW_PART_DRAM] = {"dram", "dram", {"bandwidth", "efficiency", "spread", "reserved", NULL}},
+	[HW_PART_NVME] = {"nvme", "nvme", {"read", "write", "latency", NULL}},
+};
+
+const char *hw_part_kind_name(enum hw_part_kind kind)
+{
+	return kinds[kind].name;
+}
+
+const char *const *hw_part_titles(enum hw_part_kind kind)
+{
+	return kinds[kind].titles;
+}
+
+int profile_datadir(struct profile *p, struct err *err)
+{
+	return p->datadir ? 0 : datadir_find(p->a, &p->datadir, err);
+}
+
+int profile_parts(struct profile *p, enum hw_part_kind kind, const struct yaml_node **out, struct err *err)
+{
+	if (!p->parts[kind]) {
+		if (profile_datadir(p, err))
+			return -1;
+		const char *path = arena_printf(p->a, "%s/hw/parts/%s.yaml", p->datadir, kinds[kind].file);
+		if (yaml_read_file(path, p->a, &p->parts[kind], err))
+			return -1;
+	}
+	*out = p->parts[kind];
+	return 0;
+}
+
+/* The kind of part that name is, when it is one at all. */
+static const char *other_kind(struct profile *p, const char *name)
+{
+	const struct yaml_node *all;
+
+	for (int k = 0; k < HW_PART_N; k++)
+		if (!profile_parts(p, (enum hw_part_kind)k, &all, NULL) && yaml_get(all, name))
+			return kinds[k].name;
+	return NULL;
+}
+
+int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name,
+	const struct yaml_node **out, struct err *err)
+{
+	const struct yaml_node *all;
+	struct suggest near;
+	char hint[128];
+
+	if (profile_parts(p, kind, &all, err))
+		return -1;
+	*out = yaml_get(all, name->text);
+	if (*out)
+		return 0;
+	const char *other = other_kind(p, name->text);
+	if (other)
+		return err_at(err, ERR_INPUT, &name->pos, "part '%s' is a %s, not a %s", name->text, other,
+			kinds[kind].name);
+	suggest_init(&near, name->text);
+	for (const struct yaml_node *part = all->child; part; part = part->next)
+		suggest_offer(&near, part->key);
+	if (suggest_best(&near))
+		suggest_text(&near, hint, sizeof(hint));
+	else
+		snprintf(hint, sizeof(hint), "; see offsim hw list --parts %s", kinds[kind].name);
+	return err_at(err, ERR_INPUT, &name->pos, "%s part '%.100s' is unknown%s", kinds[kind].name,
+		name->text, hint);
+}
+
+static const char *cell(struct arena *a, double value, enum unit_dim dim)
+{
+	char buf[40];
+
+	if (!(value > 0))
+		return "-";
+	return arena_strdup(a, units_format(buf, sizeof(buf), value, dim));
+}
+
+static const char *num_cell(struct arena *a, const struct hw_num *num, enum unit_dim dim)
+{
+	return cell(a, hw_num_value(num), dim);
+}
+
+static void fill_cells(struct arena *a, enum hw_part_kind kind, const struct profile_part_values *v,
+	const char **cells)
+{
+	const struct hw_device *d = &v->device;
+	const struct hw_link *l = &v->link;
+	const struct hw_memory *mem = &v->memory;
+
+	switch (kind) {
+	case HW_PART_GPU:
+		cells[0] = cell(a, (double)mem->capacity_bytes, UNIT_BYTES);
+		cells[1] = num_cell(a, &mem->bandwidth_bytes_s, UNIT_BYTES_RATE);
+		cells[2] = num_cell(a, &d->flops_s[HW_FP16], UNIT_FLOP_RATE);
+		cells[3] = v->native_link;
+		cells[4] = num_cell(a, &d->launch_s, UNIT_TIME);
+		break;
+	case HW_PART_CPU:
+		cells[0] = cell(a, d->cores, UNIT_COUNT);
+		cells[1] = num_cell(a, &d->flops_s[HW_FP32], UNIT_FLOP_RATE);
+		cells[2] = num_cell(a, &d->flops_s[HW_BF16], UNIT_FLOP_RATE);
+		cells[3] = num_cell(a, &d->flops_s[HW_INT8], UNIT_FLOP_RATE);
+		cells[4] = num_cell(a, &d->launch_s, UNIT_TIME);
+		break;
+	case HW_PART_LINK:
+		cells[0] = num_cell(a, &l->h2d.num, UNIT_BYTES_RATE);
+		cells[1] = num_cell(a, &l->d2h.num, UNIT_BYTES_RATE);
+		cells[2] = num_cell(a, &l->both_bytes_s, UNIT_BYTES_RATE);
+		cells[3] = num_cell(a, &l->latency_s, UNIT_TIME);
+		break;
+	case HW_PART_DRAM:
+		cells[0] = num_cell(a, &mem->bandwidth_bytes_s, UNIT_BYTES_RATE);
+		cells[1] = cell(a, mem->bandwidth_bytes_s.efficiency, UNIT_FRACTION);
+		cells[2] = cell(a, mem->bandwidth_bytes_s.spread, UNIT_FRACTION);
+		cells[3] = cell(a, (double)mem->reserved_bytes, UNIT_BYTES);
+		break;
+	case HW_PART_NVME:
+		cells[0] = num_cell(a, &l->d2h.num, UNIT_BYTES_RATE);
+		cells[1] = num_cell(a, &l->h2d.num, UNIT_BYTES_RATE);
+		cells[2] = num_cell(a, &l->latency_s, UNIT_TIME);
+		break;
+	case HW_PART_N:
+		break;
+	}
+}
+
+/* The one PCIe part stands for as many as it has generations; they are listed under their short names. */
+static const struct yaml_node *pcie_rows(struct arena *a, const struct yaml_node *pcie)
+{
+	const struct yaml_node *generations = yaml_get(pcie, "generations");
+	struct yaml_node *rows = profile_new_map(a, NULL, &pcie->pos), **tail = &rows->child;
+
+	for (const struct yaml_node *g = generations ? generations->child : NULL; g; g = g->next) {
+		*tail = profile_new_map(a, arena_printf(a, "pcie-%sx16", g->key), &g->pos);
+		(*tail)->child = profile_new_scalar(a, "description",
+			arena_printf(a, "PCI Express generation %s, 16 lanes; also x8, x4, x2, x1", g->key),
+			&g->pos);
+		tail = &(*tail)->next;
+	}
+	return rows;
+}
+
+struct part_list {
+	VEC(struct hw_part);
+};
+
+static int add_parts(struct profile *p, enum hw_part_kind kind, const struct yaml_node *all,
+	struct part_list *list, struct err *err)
+{
+	for (const struct yaml_node *part = all->child; part; part = part->next) {
+		struct profile_part_values v;
+		struct hw_part row = {.name = part->key};
+		if (kind == HW_PART_LINK && !strcmp(part->key, "pcie")) {
+			if (add_parts(p, kind, pcie_rows(p->a, part), list, err))
+				return -1;
+			continue;
+		}
+		if (profile_part_values(p, kind, part, &v, err))
+			return -1;
+		row.description = v.description ? v.description : "";
+		fill_cells(p->a, kind, &v, row.cells);
+		VEC_PUSH(list, p->a, row);
+	}
+	return 0;
+}
+
+int hw_parts(enum hw_part_kind kind, struct arena *a, struct hw_part **out, size_t *n, struct err *err)
+{
+	struct profile p = {.a = a};
+	struct part_list list = {0};
+	const struct yaml_node *all;
+
+	if (profile_parts(&p, kind, &all, err) || add_parts(&p, kind, all, &list, err))
+		return -1;
+	*out = list.at;
+	*n = list.n;
+	return 0;
+}

@@ -1,0 +1,72 @@
+/*
+ * profile_keys.h - the fields behind the keys of a profile, as profile_fill writes them.
+ *
+ * A key that holds a number stays a node here: it is read in layers (profile.h).
+ */
+#ifndef HW_PROFILE_KEYS_H
+#define HW_PROFILE_KEYS_H
+
+#include "hw/hw_params.h"
+#include "hw/profile.h"
+
+struct top_raw {
+	const char *name, *description;
+	struct yaml_node *device; /* gpu0, cpu0, …: looked up by name afterwards */
+};
+
+struct gpu_raw {
+	const char *part, *description;
+	struct yaml_node *link, *bandwidth, *flops, *launch;
+	double memory, reserved;
+	uint64_t copy_engines;
+};
+
+struct cpu_raw {
+	const char *part, *description;
+	struct yaml_node *flops, *launch;
+	uint64_t cores, sockets;
+};
+
+struct ram_raw {
+	const char *part, *description;
+	struct yaml_node *bandwidth;
+	double rate, capacity, reserved;
+	uint64_t channels, sockets;
+};
+
+struct nvme_raw {
+	const char *part, *description;
+	struct yaml_node *read, *write, *both, *latency;
+	double capacity, reserved;
+};
+
+struct link_raw {
+	const char *part, *description;
+	int kind;
+	uint64_t gen, width;
+	struct yaml_node *h2d, *d2h, *h2d_pageable, *d2h_pageable, *both, *latency;
+	struct yaml_node *generations;
+	double pageable_dram_weight, other_widths_spread;
+};
+
+struct generation_raw {
+	double rate;
+	uint64_t data_bits, line_bits;
+	struct yaml_node *h2d, *d2h, *h2d_pageable, *d2h_pageable, *both, *latency;
+};
+
+struct flops_raw {
+	struct yaml_node *type[HW_DTYPE_N];
+};
+
+struct num_raw {
+	double peak, measured, assumed, efficiency, spread;
+	const char *source;
+	struct yaml_node *points;
+};
+
+/* Fills raw, the struct of that kind, from a map. what names the thing for messages. */
+int profile_fill(struct profile *p, enum hw_params_kind kind, const struct yaml_node *map, const char *what,
+		 void *raw, struct err *err);
+
+#endif

@@ -1,0 +1,361 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "hw/profile_keys.h"
+
+static int need_flops(const struct profile_layers *l, const struct hw_num *flops, struct err *err)
+{
+	for (int t = 0; t < HW_DTYPE_N; t++)
+		if (hw_num_value(&flops[t]) > 0)
+			return 0;
+	return profile_missing(l, "flops", "{fp16: 82TFLOP/s}", err);
+}
+
+static int profile_set_size(const struct profile_layers *l, const char *key, double capacity, double reserved,
+	struct hw_memory *mem, struct err *err)
+{
+	const struct yaml_node *at = yaml_get(l->own, key);
+	char total[40], taken[40];
+
+	if (isnan(capacity))
+		return profile_missing(l, key, "24GiB", err);
+	mem->capacity_bytes = (uint64_t)capacity;
+	mem->reserved_bytes = isnan(reserved) ? 0 : (uint64_t)reserved;
+	if (mem->reserved_bytes < mem->capacity_bytes)
+		return 0;
+	return err_at(err, ERR_INPUT, at ? &at->pos : &l->own->pos,
+		"%s: of %s, %s are reserved and nothing is left; state 'reserved' too", l->name,
+		units_format(total, sizeof(total), capacity, UNIT_BYTES),
+		units_format(taken, sizeof(taken), reserved, UNIT_BYTES));
+}
+
+/* ---- devices ---- */
+
+static int fill_gpu(struct profile *p, const struct profile_layers *l, struct gpu_raw *raw,
+	struct hw_memory *mem, struct hw_device *d, struct err *err)
+{
+	if (profile_fill(p, HW_PARAMS_GPU, l->merged, l->name, raw, err))
+		return -1;
+	*mem = (struct hw_memory){.name = l->name, .kind = HW_MEMORY_GPU, .part = raw->part ? raw->part : ""};
+	*d = (struct hw_device){.name = l->name, .kind = HW_DEVICE_GPU, .part = mem->part};
+	d->copy_engines = (unsigned)raw->copy_engines;
+	if (profile_set_size(l, "memory", raw->memory, raw->reserved, mem, err) ||
+		profile_layered_num(p, l, "bandwidth", UNIT_BYTES_RATE, &mem->bandwidth_bytes_s, err) ||
+		profile_need_num(l, &mem->bandwidth_bytes_s, "bandwidth", "1008GB/s", err) ||
+		profile_flops(p, l, 1, d->flops_s, err) || need_flops(l, d->flops_s, err))
+		return -1;
+	if (!yaml_get(l->merged, "launch"))
+		return profile_missing(l, "launch", "2.5us", err);
+	return profile_layered_num(p, l, "launch", UNIT_TIME, &d->launch_s, err);
+}
+
+static int load_gpu(struct profile *p, const struct yaml_node *own, const char *name, struct hw_memory *mem,
+	struct hw_device *d, struct hw_link *link, struct err *err)
+{
+	struct profile_layers l = {.name = name};
+	const struct yaml_node *link_map;
+	struct gpu_raw raw;
+
+	if (profile_layers_find(p, HW_PART_GPU, own, NULL, &l, err) || fill_gpu(p, &l, &raw, mem, d, err) ||
+		profile_merge_native(p, &l, &link_map, err))
+		return -1;
+	return profile_load_link(p, link_map, arena_printf(p->a, "%s.link", name), link, err);
+}
+
+/* A machine that says how many cores it has, of a part that has others, gets its share of the flops. */
+static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cpu_raw *raw,
+	struct hw_device *d, struct err *err)
+{
+	struct cpu_raw part;
+
+	if (profile_fill(p, HW_PARAMS_CPU, l->merged, l->name, raw, err) ||
+		profile_fill(p, HW_PARAMS_CPU, l->part, l->name, &part, err))
+		return -1;
+	*d = (struct hw_device){.name = l->name, .kind = HW_DEVICE_CPU, .part = raw->part ? raw->part : ""};
+	if (!raw->cores)
+		return profile_missing(l, "cores", "16", err);
+	double scale = (double)raw->sockets * (part.cores ? (double)raw->cores / (double)part.cores : 1);
+	d->cores = (unsigned)(raw->cores * raw->sockets);
+	if (profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err))
+		return -1;
+	if (!yaml_get(l->merged, "launch"))
+		return profile_missing(l, "launch", "5us", err);
+	return profile_layered_num(p, l, "launch", UNIT_TIME, &d->launch_s, err);
+}
+
+static int load_cpu(struct profile *p, const struct yaml_node *own, const char *name, struct hw_device *d,
+	struct err *err)
+{
+	struct profile_layers l = {.name = name};
+	struct cpu_raw raw;
+
+	if (profile_layers_find(p, HW_PART_CPU, own, NULL, &l, err))
+		return -1;
+	return fill_cpu(p, &l, &raw, d, err);
+}
+
+/* Peak: transfers a second of one channel, 8 bytes each, over all channels of all sockets. */
+static int fill_dram_bandwidth(struct profile *p, const struct profile_layers *l, const struct ram_raw *raw,
+	struct hw_num *num, struct err *err)
+{
+	const struct yaml_node *part = yaml_get(l->part, "bandwidth"), *own = yaml_get(l->own, "bandwidth");
+	const char *what = arena_printf(p->a, "%s.bandwidth", l->name);
+
+	if (profile_num(p, part, UNIT_BYTES_RATE, what, num, err))
+		return -1;
+	profile_scale(num, (double)raw->sockets);
+	if (!isnan(raw->rate) && raw->channels)
+		num->peak = raw->rate * 8 * (double)(raw->channels * raw->sockets);
+	return profile_num(p, own, UNIT_BYTES_RATE, what, num, err);
+}
+
+static int need_dram_bandwidth(const struct profile_layers *l, const struct ram_raw *raw,
+	const struct hw_num *num, struct err *err)
+{
+	if (hw_num_value(num) > 0)
+		return 0;
+	if (!isnan(raw->rate))
+		return profile_missing(l, "channels", "2", err);
+	if (raw->channels)
+		return profile_missing(l, "rate", "5600MT/s", err);
+	return profile_missing(l, "bandwidth", "70GB/s", err);
+}
+
+static int fill_ram(struct profile *p, const struct profile_layers *l, struct ram_raw *raw,
+	struct hw_memory *mem, struct err *err)
+{
+	if (profile_fill(p, HW_PARAMS_RAM, l->merged, l->name, raw, err))
+		return -1;
+	*mem = (struct hw_memory){.name = l->name, .kind = HW_MEMORY_RAM, .part = raw->part};
+	return fill_dram_bandwidth(p, l, raw, &mem->bandwidth_bytes_s, err);
+}
+
+static int load_ram(struct profile *p, const struct yaml_node *own, const char *name, struct hw_memory *mem,
+	struct err *err)
+{
+	struct profile_layers l = {.name = name};
+	struct ram_raw raw;
+
+	if (profile_layers_find(p, HW_PART_DRAM, own, "generic-ram", &l, err) ||
+		fill_ram(p, &l, &raw, mem, err) ||
+		profile_set_size(&l, "capacity", raw.capacity, raw.reserved, mem, err))
+		return -1;
+	return need_dram_bandwidth(&l, &raw, &mem->bandwidth_bytes_s, err);
+}
+
+static int fill_nvme(struct profile *p, const struct profile_layers *l, struct nvme_raw *raw,
+	struct hw_memory *mem, struct hw_link *link, struct err *err)
+{
+	if (profile_fill(p, HW_PARAMS_NVME, l->merged, l->name, raw, err))
+		return -1;
+	*mem = (struct hw_memory){
+		.name = l->name, .kind = HW_MEMORY_DRIVE, .part = raw->part ? raw->part : ""};
+	*link = (struct hw_link){.name = arena_printf(p->a, "%s.link", l->name), .kind = HW_LINK_DRIVE};
+	link->part = mem->part;
+	link->pageable_dram_weight = 1;
+	if (profile_layered_rate(p, l, "read", &link->d2h, err) ||
+		profile_layered_rate(p, l, "write", &link->h2d, err) ||
+		profile_layered_num(p, l, "both", UNIT_BYTES_RATE, &link->both_bytes_s, err) ||
+		profile_layered_num(p, l, "latency", UNIT_TIME, &link->latency_s, err))
+		return -1;
+	link->h2d_pageable = link->h2d;
+	link->d2h_pageable = link->d2h;
+	return 0;
+}
+
+static int load_nvme(struct profile *p, const struct yaml_node *own, const char *name, struct hw_memory *mem,
+	struct hw_link *link, struct err *err)
+{
+	struct profile_layers l = {.name = name};
+	struct nvme_raw raw;
+
+	if (profile_layers_find(p, HW_PART_NVME, own, NULL, &l, err) ||
+		fill_nvme(p, &l, &raw, mem, link, err) ||
+		profile_need_num(&l, &link->d2h.num, "read", "6GB/s", err) ||
+		profile_need_num(&l, &link->h2d.num, "write", "3GB/s", err))
+		return -1;
+	return profile_set_size(&l, "capacity", raw.capacity, raw.reserved, mem, err);
+}
+
+/* ---- parts alone ---- */
+
+int profile_part_values(struct profile *p, enum hw_part_kind kind, const struct yaml_node *part,
+	struct profile_part_values *out, struct err *err)
+{
+	struct yaml_node *own = profile_new_map(p->a, NULL, &part->pos);
+	struct profile_layers l = {part->key, part, own, part};
+	union {
+		struct gpu_raw gpu;
+		struct cpu_raw cpu;
+		struct ram_raw ram;
+		struct nvme_raw nvme;
+	} raw;
+	const struct yaml_node *link;
+	const char *description = NULL;
+
+	*out = (struct profile_part_values){0};
+	if (profile_must_be_map(part, part->key, err) ||
+		(yaml_get(part, "description") &&
+			yaml_text(yaml_get(part, "description"), &description, err)))
+		return -1;
+	out->description = description;
+	switch (kind) {
+	case HW_PART_GPU:
+		if (fill_gpu(p, &l, &raw.gpu, &out->memory, &out->device, err) ||
+			profile_merge_native(p, &l, &link, err) ||
+			profile_load_link(p, link, "link", &out->link, err))
+			return -1;
+		out->native_link = out->link.gen
+					   ? arena_printf(p->a, "pcie-%ux%u", out->link.gen, out->link.width)
+					   : out->link.part;
+		return 0;
+	case HW_PART_CPU:
+		return fill_cpu(p, &l, &raw.cpu, &out->device, err);
+	case HW_PART_DRAM:
+		if (fill_ram(p, &l, &raw.ram, &out->memory, err))
+			return -1;
+		out->memory.reserved_bytes = isnan(raw.ram.reserved) ? 0 : (uint64_t)raw.ram.reserved;
+		return 0;
+	case HW_PART_NVME:
+		return fill_nvme(p, &l, &raw.nvme, &out->memory, &out->link, err);
+	case HW_PART_LINK:
+		own->child = profile_new_scalar(p->a, "part", part->key, &part->pos);
+		return profile_load_link(p, own, part->key, &out->link, err);
+	case HW_PART_N:
+		break;
+	}
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+struct found {
+	const struct yaml_node *gpu[PROFILE_MAX_GPUS], *nvme[PROFILE_MAX_DRIVES], *cpu, *ram;
+	int n_gpus, n_drives;
+};
+
+/* `nvme0: none` takes away what `from` brought. */
+static bool is_none(const struct yaml_node *node)
+{
+	const struct yaml_node *part = yaml_get(node, "part");
+
+	return part && part->kind == YAML_SCALAR && !strcmp(part->text, "none") && yaml_count(node) == 1;
+}
+
+static int check_numbering(const struct yaml_node *const *at, int max, int *n, const char *stem,
+	struct err *err)
+{
+	*n = 0;
+	while (*n < max && at[*n])
+		++*n;
+	for (int i = *n; i < max; i++)
+		if (at[i])
+			return err_at(err, ERR_INPUT, &at[i]->key_pos, "there is a %s%d but no %s%d", stem, i,
+				stem, *n);
+	return 0;
+}
+
+static int find_devices(const struct yaml_node *root, struct found *f, struct err *err)
+{
+	enum hw_part_kind kind;
+	int index;
+
+	*f = (struct found){0};
+	for (const struct yaml_node *node = root->child; node; node = node->next) {
+		if (!profile_device_key(node->key, &kind, &index) || is_none(node))
+			continue;
+		const struct yaml_node **at = kind == HW_PART_GPU    ? &f->gpu[index]
+					      : kind == HW_PART_NVME ? &f->nvme[index]
+					      : kind == HW_PART_CPU  ? &f->cpu
+								     : &f->ram;
+		*at = node;
+	}
+	if (check_numbering(f->gpu, PROFILE_MAX_GPUS, &f->n_gpus, "gpu", err))
+		return -1;
+	return check_numbering(f->nvme, PROFILE_MAX_DRIVES, &f->n_drives, "nvme", err);
+}
+
+static int check_complete(struct profile *p, const struct yaml_node *root, struct found *f, struct err *err)
+{
+	if (!f->ram)
+		return err_at(err, ERR_INPUT, &root->pos,
+			"the machine has no 'ram'; state it, such as ram: {capacity: 64GiB, bandwidth: "
+			"70GB/s}");
+	if (f->cpu)
+		return 0;
+	if (!f->n_gpus)
+		return err_at(err, ERR_INPUT, &root->pos,
+			"the machine has neither 'cpu0' nor 'gpu0': nothing can compute");
+	struct yaml_node *cpu = profile_new_map(p->a, "cpu0", &root->pos);
+	cpu->child = profile_new_scalar(p->a, "part", "generic-cpu", &root->pos);
+	f->cpu = cpu;
+	return 0;
+}
+
+/* GPUs first, then host memory, then drives: the order of the ways down. */
+static int load_devices(struct profile *p, const struct found *f, struct hw_machine *m, struct err *err)
+{
+	m->memories = arena_array(p->a, struct hw_memory, (size_t)(f->n_gpus + 1 + f->n_drives));
+	m->links = arena_array(p->a, struct hw_link, (size_t)(f->n_gpus + f->n_drives));
+	m->devices = arena_array(p->a, struct hw_device, (size_t)(f->n_gpus + 1));
+
+	int ram = f->n_gpus;
+	for (int i = 0; i < f->n_gpus; i++) {
+		if (load_gpu(
+			    p, f->gpu[i], f->gpu[i]->key, &m->memories[i], &m->devices[i], &m->links[i], err))
+			return -1;
+		m->devices[i].memory = i;
+		m->links[i].near = ram;
+		m->links[i].far = i;
+	}
+	if (load_ram(p, f->ram, f->ram->key, &m->memories[ram], err) ||
+		load_cpu(p, f->cpu, f->cpu->key, &m->devices[f->n_gpus], err))
+		return -1;
+	m->devices[f->n_gpus].memory = ram;
+	for (int i = 0; i < f->n_drives; i++) {
+		struct hw_link *link = &m->links[f->n_gpus + i];
+		if (load_nvme(p, f->nvme[i], f->nvme[i]->key, &m->memories[ram + 1 + i], link, err))
+			return -1;
+		link->near = ram;
+		link->far = ram + 1 + i;
+	}
+	m->n_memories = f->n_gpus + 1 + f->n_drives;
+	m->n_links = f->n_gpus + f->n_drives;
+	m->n_devices = f->n_gpus + 1;
+	return 0;
+}
+
+static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_machine *m, struct err *err)
+{
+	struct top_raw raw;
+	struct found found;
+
+	if (profile_fill(p, HW_PARAMS_MACHINE, root, "machine", &raw, err))
+		return -1;
+	m->name = raw.name ? raw.name : "inline";
+	m->description = raw.description;
+	if (find_devices(root, &found, err) || check_complete(p, root, &found, err))
+		return -1;
+	return load_devices(p, &found, m, err);
+}
+
+int hw_machine_load_node(const struct yaml_node *node, struct arena *a, struct hw_machine **out,
+	struct err *err)
+{
+	struct profile p = {.a = a};
+	struct hw_machine *m = arena_new(a, struct hw_machine);
+	struct yaml_node *root;
+
+	if (profile_resolve(&p, node, &root, &m->file, err) || load_tree(&p, root, m, err))
+		return -1;
+	*out = m;
+	return 0;
+}
+
+int hw_machine_load(const char *name_or_path, struct arena *a, struct hw_machine **out, struct err *err)
+{
+	const struct yaml_node *node = profile_new_scalar(a, NULL, name_or_path, &(struct err_pos){0});
+
+	return hw_machine_load_node(node, a, out, err);
+}

@@ -1,0 +1,88 @@
+/*
+ * ledger.c - bytes booked per memory and category.
+ */
+#include "models/ledger.h"
+
+#include <string.h>
+
+#include "models/sat.h"
+
+static const char *const category_names[LEDGER_CATEGORY_N] = {
+	[LEDGER_WEIGHTS] = "weights",
+	[LEDGER_KV] = "kv",
+	[LEDGER_ACTIVATION] = "activation",
+	[LEDGER_OVERHEAD] = "overhead",
+};
+
+static const struct ledger_row *row_at(const struct ledger *l, int memory)
+{
+	if (memory < 0 || memory >= l->n)
+		BUG("ledger has no memory %d", memory);
+	return &l->row[memory];
+}
+
+void ledger_init(struct ledger *l)
+{
+	memset(l, 0, sizeof(*l));
+}
+
+int ledger_add_memory(struct ledger *l, const char *name, uint64_t capacity_bytes)
+{
+	struct ledger_row *row;
+
+	if (l->n == LEDGER_MAX_MEMORIES)
+		BUG("more than %d memories in a ledger", LEDGER_MAX_MEMORIES);
+	row = &l->row[l->n];
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	row->capacity_bytes = capacity_bytes;
+	return l->n++;
+}
+
+void ledger_book(struct ledger *l, int memory, enum ledger_category c, uint64_t bytes)
+{
+	uint64_t *used;
+
+	row_at(l, memory);
+	if ((unsigned)c >= LEDGER_CATEGORY_N)
+		BUG("no ledger category %d", (int)c);
+	used = &l->row[memory].used_bytes[c];
+	*used = sat_add(*used, bytes);
+}
+
+uint64_t ledger_used(const struct ledger *l, int memory)
+{
+	const struct ledger_row *row = row_at(l, memory);
+	uint64_t sum = 0;
+
+	for (int c = 0; c < LEDGER_CATEGORY_N; c++)
+		sum = sat_add(sum, row->used_bytes[c]);
+	return sum;
+}
+
+uint64_t ledger_free(const struct ledger *l, int memory)
+{
+	uint64_t used = ledger_used(l, memory), capacity = l->row[memory].capacity_bytes;
+
+	return used < capacity ? capacity - used : 0;
+}
+
+uint64_t ledger_missing(const struct ledger *l, int memory)
+{
+	uint64_t used = ledger_used(l, memory), capacity = l->row[memory].capacity_bytes;
+
+	return used > capacity ? used - capacity : 0;
+}
+
+bool ledger_fits(const struct ledger *l)
+{
+	for (int i = 0; i < l->n; i++) {
+		if (ledger_missing(l, i))
+			return false;
+	}
+	return true;
+}
+
+const char *ledger_category_name(enum ledger_category c)
+{
+	return (unsigned)c < LEDGER_CATEGORY_N ? category_names[c] : "?";
+}

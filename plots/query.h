@@ -1,0 +1,58 @@
+/*
+ * query.h - read-only access to results.db.
+ *
+ * The file is the contract: its tables and views are described in schema.sql, and nothing here knows the program
+ * that writes it. What is not a results database, or is of another schema version, is refused by name.
+ *
+ *	a key    what runs can differ in: a name of run_param ("flags.ngl") or a column of run ("machine")
+ *	a run    one row of texts by key, and the numbers of one metric
+ */
+#ifndef PLOTS_QUERY_H
+#define PLOTS_QUERY_H
+
+#include <stdbool.h>
+
+#include "base/intern.h"
+#include "base/err.h"
+
+struct query;
+
+struct query_key {
+	const char *name;
+	bool param, column; /* found in run_param, in run; both when a key was set that has a column too */
+	bool metric;        /* a column that the run found out: of use as an axis when asked for */
+};
+
+struct query_keys {
+	struct query_key *at; /* parameters in the order of the scenarios, then columns */
+	size_t n;
+};
+
+enum query_outcome { QUERY_RAN, QUERY_NO_FIT, QUERY_FAILED };
+
+struct query_run {
+	enum query_outcome outcome; /* QUERY_FAILED as well when the metric is NULL although it fits */
+	double value, low80, high80, upper_bound; /* NAN for NULL */
+};
+
+/* Runs by keys. A text is a number of `texts`, so that equal texts are equal numbers. */
+struct query_table {
+	const struct query_key *key; /* one a column of cell */
+	size_t n_keys;
+	const struct query_run *run; /* in the order of their keys in the database */
+	size_t n_runs;
+	const uint32_t *cell; /* n_runs x n_keys; INTERN_NONE for NULL */
+	struct intern texts;
+};
+
+/* The handle and all that is read live in a. */
+int query_open(const char *path, struct arena *a, struct query **out, struct err *err);
+void query_close(struct query *q); /* q may be NULL */
+const char *query_path(const struct query *q);
+
+int query_read_keys(struct query *q, struct query_keys *out, struct err *err);
+/* All runs with the texts of these keys. metric is a column of run; low80 and high80 are NAN where it has none. */
+int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys, const char *metric,
+	struct query_table *out, struct err *err);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * cmd.h - the commands, one file each, and what they share.
+ *
+ * To add one: write cmd_NAME.c with cmd_NAME(), declare it here, add a row to the table in main.c.
+ */
+#ifndef SIM_CMD_CMD_H
+#define SIM_CMD_CMD_H
+
+#include <signal.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/* Exit statuses (cli.md). */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_NO_FIT = 3, EXIT_BOUND = 4 };
+
+struct cmd {
+	const char *name;
+	int (*run)(int argc, char **argv); /* argv[0] is the name; returns the exit status */
+	const char *help;                  /* one line */
+};
+extern const struct cmd cmd_table[];
+extern const size_t cmd_table_n;
+
+int cmd_flows(int argc, char **argv);
+int cmd_help(int argc, char **argv);
+int cmd_hw(int argc, char **argv);
+int cmd_model(int argc, char **argv);
+int cmd_place(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+
+/* An arena that says "out of memory" and exits 1 when there is none. */
+void cmd_arena_init(struct arena *a);
+/* Prints err and returns its exit status. */
+int cmd_fail(const struct err *err);
+/* "offsim NAME: what is wrong" with a hint at --help; returns EXIT_BAD_INPUT. For getopt_long's '?' say
+   what was wrong with cmd_bad_option(argv). */
+int cmd_usage_error(const char *name, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct option;
+/* getopt_long said '?' or ':' (opterr must be 0): names the option and the nearest of `options`. */
+int cmd_bad_option(char **argv, const struct option *options);
+/* Flushes stdout: EXIT_FAILED with a message when not everything could be written (full disk, closed pipe), else status. */
+int cmd_finish_stdout(int status);
+
+/* Set by SIGINT and SIGTERM once cmd_catch_interrupts() was called; a second signal ends the program. */
+extern volatile sig_atomic_t cmd_interrupted;
+void cmd_catch_interrupts(void);
+
+#endif

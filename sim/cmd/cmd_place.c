@@ -1,0 +1,129 @@
+/*
+ * cmd_place.c - `offsim place`: where everything goes and whether it fits; no simulation.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "models/kvcache.h"
+#include "sim/cmd/cmd_scenario.h"
+#include "sim/run/run.h"
+
+static void usage(void)
+{
+	puts("usage: offsim place SCENARIO.yaml [--set KEY=VALUE]... [--json]\n"
+	     "\n"
+	     "Shows which tensors live where, the memory ledger, and how much more would fit. Exits 3 when it\n"
+	     "does not fit.\n"
+	     "\n"
+	     "      --set KEY=VALUE  override a key of the scenario ('offsim help keys' lists them)\n"
+	     "      --json           fits, memory and groups as one JSON document\n"
+	     "  -h, --help           this text\n"
+	     "\n"
+	     "example: offsim place scenarios/headline.yaml --set flags.gpu-layers=30");
+}
+
+/* Layers with the same spots for one group are one line. */
+struct line {
+	enum model_group group;
+	struct place_spot spot;
+	uint64_t bytes;
+	uint32_t n_layers, first, last;
+};
+
+struct lines {
+	VEC(struct line);
+};
+
+static void add_line(struct lines *lines, struct arena *a, enum model_group g, const struct place_part *part, uint32_t i)
+{
+	for (size_t k = 0; k < lines->n; k++) {
+		struct line *l = &lines->at[k];
+		if (l->group == g && memcmp(&l->spot, &part->spot, sizeof(l->spot)) == 0) {
+			l->bytes += part->bytes;
+			l->n_layers += l->last != i;
+			l->last = i;
+			return;
+		}
+	}
+	struct line fresh = {g, part->spot, part->bytes, 1, i, i};
+	VEC_PUSH(lines, a, fresh);
+}
+
+static void collect(const struct placement *p, struct arena *a, struct lines *lines)
+{
+	uint32_t n = p->model->n_layer;
+
+	for (int g = 0; g < MODEL_GROUP_N; g++)
+		for (uint32_t i = 0; i <= n; i++)
+			for (int k = 0; k < p->group[i][g].n; k++)
+				add_line(lines, a, (enum model_group)g, &p->group[i][g].part[k], i);
+}
+
+static const char *layers_text(const struct line *l, uint32_t n_layer, char *buf, size_t size)
+{
+	if (l->first == n_layer)
+		return "";
+	if (l->n_layers == l->last - l->first + 1)
+		snprintf(buf, size, "layers %" PRIu32 "..%" PRIu32, l->first, l->last);
+	else
+		snprintf(buf, size, "%" PRIu32 " layers of %" PRIu32 "..%" PRIu32, l->n_layers, l->first, l->last);
+	return buf;
+}
+
+static void print_placement(const struct placement *p, struct arena *a)
+{
+	const struct hw_machine *m = p->machine;
+	struct lines lines = {0};
+	char where[64], bytes[32];
+
+	collect(p, a, &lines);
+	printf("  %-10s %-22s %12s  %-8s %-10s %s\n", "group", "", "bytes", "lives in", "", "computed by");
+	for (size_t i = 0; i < lines.n; i++) {
+		const struct line *l = &lines.at[i];
+		printf("  %-10s %-22s %12s  %-8s %-10s %s\n", model_group_name(l->group),
+			layers_text(l, p->model->n_layer, where, sizeof(where)),
+			units_format(bytes, sizeof(bytes), (double)l->bytes, UNIT_BYTES), m->memories[l->spot.memory].name,
+			place_mode_name(l->spot.mode), m->devices[l->spot.device].name);
+	}
+	uint64_t kv_by_spot[2 * LEDGER_MAX_MEMORIES] = {0};
+	for (uint32_t i = 0; i < p->model->n_layer; i++)
+		kv_by_spot[2 * p->kv[i].memory + (p->kv[i].mode != PLACE_RESIDENT)] += p->kv_sequences *
+			kvcache_layer_bytes(&p->model->layers[i], p->kv_context, p->kv_type);
+	for (int i = 0; i < 2 * m->n_memories; i++)
+		if (kv_by_spot[i])
+			printf("  %-10s %-22s %12s  %-8s %s\n", "kv cache", p->kv_type->name,
+				units_format(bytes, sizeof(bytes), (double)kv_by_spot[i], UNIT_BYTES),
+				m->memories[i / 2].name,
+				place_mode_name(i % 2 ? PLACE_STREAMED : PLACE_RESIDENT));
+	putchar('\n');
+}
+
+int cmd_place(int argc, char **argv)
+{
+	struct cmd_scenario c;
+	int status = cmd_scenario_parse(&c, argc, argv, CMD_SCENARIO_PLACE, usage);
+
+	if (status >= 0)
+		return status;
+
+	struct err err = {0};
+	struct placement p;
+	if (cmd_scenario_load(&c, &err) || run_place(c.scenario, &p, &c.arena, &err)) {
+		status = cmd_fail(&err);
+	} else {
+		if (c.json) {
+			cmd_print_placement_json(&p);
+		} else {
+			cmd_print_heading(c.scenario);
+			print_placement(&p, &c.arena);
+			cmd_print_memory(&p.ledger);
+			if (p.advice[0])
+				printf("\n%s\n", p.advice);
+		}
+		status = ledger_fits(&p.ledger) ? EXIT_DONE : EXIT_NO_FIT;
+	}
+	cmd_scenario_release(&c);
+	return cmd_finish_stdout(status);
+}

@@ -1,0 +1,172 @@
+#include "sim/cmd/cmd_scenario.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+static int add_set(struct cmd_scenario *c, const char *name, const char *text)
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text)
+		return cmd_usage_error(name, "--set wants KEY=VALUE, not '%s'", text);
+	c->set[c->n_set++] = (struct scenario_set){
+		arena_strndup(&c->arena, text, (size_t)(equals - text)), equals + 1};
+	return -1;
+}
+
+int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which, void (*usage)(void))
+{
+	static const struct option all[] = {
+		{"set", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"db", required_argument, NULL, 'd'},
+		{"no-db", no_argument, NULL, 'n'},
+		{"seed", required_argument, NULL, 'e'},
+		{"exact", no_argument, NULL, 'x'},
+		{0},
+	};
+	static const struct option place[] = {
+		{"set", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	const struct option *options = which == CMD_SCENARIO_RUN ? all : place;
+	int opt, status = -1;
+
+	*c = (struct cmd_scenario){.db = "results.db"};
+	cmd_arena_init(&c->arena);
+	c->set = arena_array(&c->arena, struct scenario_set, (size_t)argc);
+	while (status < 0 && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case 's':
+			status = add_set(c, argv[0], optarg);
+			break;
+		case 'e':
+			c->set[c->n_set++] = (struct scenario_set){"seed", optarg};
+			break;
+		case 'j':
+			c->json = true;
+			break;
+		case 'd':
+			c->db = optarg;
+			break;
+		case 'n':
+			c->db = NULL;
+			break;
+		case 'x':
+			c->exact = true;
+			break;
+		case 'h':
+			usage();
+			status = cmd_finish_stdout(EXIT_DONE);
+			break;
+		default:
+			status = cmd_bad_option(argv, options);
+		}
+	}
+	if (status < 0 && argc - optind != 1)
+		status = cmd_usage_error(argv[0], "expected one SCENARIO.yaml, not %d", argc - optind);
+	if (status >= 0)
+		cmd_scenario_release(c);
+	else
+		c->path = argv[optind];
+	return status;
+}
+
+int cmd_scenario_load(struct cmd_scenario *c, struct err *err)
+{
+	if (scenario_load(c->path, c->set, c->n_set, &c->arena, &c->scenario, err))
+		return -1;
+	if (c->scenario->sweep)
+		fprintf(stderr, "offsim: %s has a 'sweep'; this is its base point\n", c->path);
+	return 0;
+}
+
+void cmd_scenario_release(struct cmd_scenario *c)
+{
+	arena_release(&c->arena);
+}
+
+void cmd_print_heading(const struct scenario *s)
+{
+	const struct trace_workload *w = &s->workload;
+	char bytes[32];
+
+	printf("%s %s (%s) on %s, engine %s\n", s->model_name, s->quant,
+		units_format(bytes, sizeof(bytes), (double)s->model->weights_bytes, UNIT_BYTES), s->machine_name,
+		s->engine_name);
+	printf("batch %" PRIu64 ", prompt %" PRIu64 ", generate %" PRIu64 ", depth %" PRIu64 "\n\n", w->batch, w->prompt,
+		w->generate, w->depth);
+	if (s->model->context_max && w->depth + w->prompt + w->generate > s->model->context_max)
+		fprintf(stderr, "offsim: note: %" PRIu64 " tokens are more than the %" PRIu64 " the model is made for\n",
+			w->depth + w->prompt + w->generate, s->model->context_max);
+}
+
+static const char *bytes_text(char *buf, size_t size, uint64_t bytes)
+{
+	return bytes ? units_format(buf, size, (double)bytes, UNIT_BYTES) : "-";
+}
+
+void cmd_print_memory(const struct ledger *l)
+{
+	char t[7][32];
+
+	printf("  %-8s %11s %11s %11s %11s %11s %11s\n", "memory", "capacity", "weights", "kv", "activation",
+		"overhead", "free");
+	for (int i = 0; i < l->n; i++) {
+		const struct ledger_row *r = &l->row[i];
+		uint64_t missing = ledger_missing(l, i);
+		if (missing)
+			snprintf(t[6], sizeof(t[6]), "-%s", bytes_text(t[5], sizeof(t[5]), missing));
+		else
+			bytes_text(t[6], sizeof(t[6]), ledger_free(l, i));
+		printf("  %-8s %11s", r->name, bytes_text(t[0], sizeof(t[0]), r->capacity_bytes));
+		for (int c = 0; c < LEDGER_CATEGORY_N; c++)
+			printf(" %11s", bytes_text(t[1 + c], sizeof(t[1 + c]), r->used_bytes[c]));
+		printf(" %11s%s\n", missing || ledger_free(l, i) ? t[6] : "-", missing ? "  does not fit" : "");
+	}
+}
+
+static json_t *spot_json(const struct placement *p, const struct place_spot *spot)
+{
+	return json_pack("{s:s, s:s, s:s}", "memory", p->machine->memories[spot->memory].name, "device",
+		p->machine->devices[spot->device].name, "mode", place_mode_name(spot->mode));
+}
+
+void cmd_print_placement_json(const struct placement *p)
+{
+	json_t *root = json_object(), *memory = json_array(), *tensors = json_array(), *kv = json_array();
+
+	for (int i = 0; i < p->ledger.n; i++) {
+		const struct ledger_row *r = &p->ledger.row[i];
+		json_array_append_new(memory,
+			json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", r->name, "capacity_bytes",
+				(json_int_t)r->capacity_bytes, "used_bytes", (json_int_t)ledger_used(&p->ledger, i),
+				"weights_bytes", (json_int_t)r->used_bytes[LEDGER_WEIGHTS], "kv_bytes",
+				(json_int_t)r->used_bytes[LEDGER_KV], "activation_bytes",
+				(json_int_t)r->used_bytes[LEDGER_ACTIVATION], "overhead_bytes",
+				(json_int_t)r->used_bytes[LEDGER_OVERHEAD], "missing_bytes",
+				(json_int_t)ledger_missing(&p->ledger, i)));
+	}
+	for (int i = 0; i < p->model->n_tensors; i++) {
+		const struct model_tensor *t = &p->model->tensors[i];
+		json_t *row = spot_json(p, &p->tensor[i]);
+		json_object_set_new(row, "name", json_string(t->name));
+		json_object_set_new(row, "bytes", json_integer((json_int_t)t->bytes));
+		json_array_append_new(tensors, row);
+	}
+	for (uint32_t i = 0; i < p->model->n_layer; i++)
+		json_array_append_new(kv, spot_json(p, &p->kv[i]));
+	json_object_set_new(root, "fits", json_boolean(ledger_fits(&p->ledger)));
+	json_object_set_new(root, "memory", memory);
+	json_object_set_new(root, "advice", json_string(p->advice));
+	json_object_set_new(root, "tensors", tensors);
+	json_object_set_new(root, "kv", kv);
+	json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+	putchar('\n');
+	json_decref(root);
+}

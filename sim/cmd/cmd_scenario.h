@@ -1,0 +1,34 @@
+/*
+ * cmd_scenario.h - what run and place share: their options, loading, and the tables they print.
+ */
+#ifndef SIM_CMD_CMD_SCENARIO_H
+#define SIM_CMD_CMD_SCENARIO_H
+
+#include "sim/cmd/cmd.h"
+#include "sim/place/place.h"
+#include "sim/run/scenario.h"
+
+enum { CMD_SCENARIO_PLACE = 1, CMD_SCENARIO_RUN = 2 };
+
+struct cmd_scenario {
+	struct arena arena;
+	const char *path;
+	struct scenario_set *set; /* --set, in order; --seed is one too */
+	size_t n_set;
+	const char *db; /* NULL: --no-db */
+	bool json, exact;
+	struct scenario *scenario;
+};
+
+/* Parses the command line of `which` command. Returns -1 to go on, else the exit status (help, bad usage). */
+int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which, void (*usage)(void));
+int cmd_scenario_load(struct cmd_scenario *c, struct err *err);
+void cmd_scenario_release(struct cmd_scenario *c);
+
+/* "llama-3.1-70b q4_0, 37.0 GiB, on desktop-rtx4090-ddr5 with engine ideal …" */
+void cmd_print_heading(const struct scenario *s);
+/* The ledger, one line a memory, and what is missing. */
+void cmd_print_memory(const struct ledger *l);
+void cmd_print_placement_json(const struct placement *p);
+
+#endif

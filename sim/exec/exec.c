@@ -1,0 +1,143 @@
+#include "sim/exec/exec.h"
+
+/* How many steps are in the simulator at once: the one that runs and what it may prefetch from. */
+#define STEPS_AHEAD 2
+
+static void on_done(void *ctx, const struct op *op, sim_time now);
+
+void exec_init(struct exec *x, const struct placement *p, const struct trace *t, exec_lower_fn *lower, void *state,
+	bool overheads, const volatile sig_atomic_t *interrupted, struct arena *a)
+{
+	*x = (struct exec){
+		.placement = p,
+		.lower = lower,
+		.state = state,
+		.overheads = overheads,
+		.arena = a,
+	};
+	platform_init(&x->platform, p->machine, a);
+	trace_cursor_init(&x->cursor, t, a);
+
+	struct sim_config config = {
+		.n_resources = x->platform.n_resources,
+		.resource_name = x->platform.resource_name,
+		.capacity = x->platform.capacity,
+		.n_units = x->platform.n_units,
+		.unit_name = x->platform.unit_name,
+		.unit_places = x->platform.unit_places,
+		.n_streams = x->platform.n_units,
+		.max_hops = PLATFORM_MAX_HOPS,
+		.charges = true,
+		.done = on_done,
+		.done_ctx = x,
+		.interrupted = interrupted,
+	};
+	sim_init(&x->sim, &config, a);
+}
+
+static int add_step(struct exec *x, struct err *err)
+{
+	const struct trace *t = x->cursor.trace;
+	uint64_t i = x->next++;
+	bool prefill = i < t->n_prefill;
+	struct trace_step step;
+	op_ref last;
+
+	if (trace_step_get(&x->cursor, prefill ? TRACE_PREFILL : TRACE_DECODE, prefill ? i : i - t->n_prefill, &step,
+		    err) ||
+		x->lower(x, x->state, &step, &last, err))
+		return -1;
+
+	struct sim_op end = {.unit = SIM_NONE,
+		.stream = SIM_NONE,
+		.cap_resource = SIM_NONE,
+		.tag = (uint32_t)(i - x->first),
+		.notify = true};
+	x->step_end = sim_add(&x->sim, &end);
+	sim_depend(&x->sim, x->step_end, last);
+	sim_commit(&x->sim, x->step_end);
+	return 0;
+}
+
+/* A step has ended (only those operations ask to be reported). */
+static void on_done(void *ctx, const struct op *op, sim_time now)
+{
+	struct exec *x = ctx;
+	struct exec_record *r = &x->record;
+
+	r->step = x->first + op->tag;
+	r->end = now;
+	for (int i = 0; i < x->platform.n_resources; i++) {
+		r->moved[i] = x->sim.net.resource[i].moved;
+		r->busy[i] = flow_busy(&x->sim.net, i, now);
+	}
+	r->charge = sim_charges(&x->sim, op);
+	x->on_step(x->on_step_ctx, r);
+	if (x->next < x->end && !x->failed)
+		x->failed = add_step(x, &x->err);
+}
+
+int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, void *ctx, struct err *err)
+{
+	size_t n_resources = (size_t)x->platform.n_resources;
+
+	x->first = x->next = first;
+	x->end = first + n;
+	x->on_step = on_step;
+	x->on_step_ctx = ctx;
+	x->record.moved = arena_array(x->arena, double, n_resources);
+	x->record.busy = arena_array(x->arena, sim_time, n_resources);
+	for (int i = 0; i < STEPS_AHEAD && x->next < x->end; i++)
+		if (add_step(x, err))
+			return -1;
+	if (sim_run(&x->sim, err))
+		return -1;
+	if (x->failed) {
+		*err = x->err;
+		return -1;
+	}
+	return 0;
+}
+
+static op_ref add(struct exec *x, const struct sim_op *op, op_ref after, op_ref after2)
+{
+	op_ref ref = sim_add(&x->sim, op);
+
+	sim_depend(&x->sim, ref, after);
+	sim_depend(&x->sim, ref, after2);
+	sim_commit(&x->sim, ref);
+	return ref;
+}
+
+op_ref exec_join(struct exec *x, op_ref a, op_ref b)
+{
+	if (a == 0 || a == b)
+		return b;
+	if (b == 0)
+		return a;
+	return add(x, &(struct sim_op){.unit = SIM_NONE, .stream = SIM_NONE, .cap_resource = SIM_NONE}, a, b);
+}
+
+op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2)
+{
+	struct platform_path path;
+	struct sim_op op;
+
+	if (bytes <= 0)
+		return exec_join(x, after, after2);
+	platform_copy(&x->platform, from, to, bytes, pinned, x->overheads, &path, &op);
+	op.stream = op.unit;
+	return add(x, &op, after, after2);
+}
+
+op_ref exec_kernel(struct exec *x, int device, double bytes, double flops, enum hw_dtype dtype, op_ref after,
+	op_ref after2)
+{
+	struct platform_path path;
+	struct sim_op op;
+
+	if (bytes <= 0 && flops <= 0)
+		return exec_join(x, after, after2);
+	platform_kernel(&x->platform, device, bytes, flops, dtype, x->overheads, &path, &op);
+	return add(x, &op, after, after2);
+}

@@ -1,0 +1,75 @@
+/*
+ * exec.h - where model, placement, trace and machine meet: steps become operations, operations become time.
+ *
+ *	trace step ──> engine's lower() ──> copies and kernels (exec_copy, exec_kernel …) ──> core
+ *	                                                                  │
+ *	     on_step: end, bytes, busy time, charges  <───────────────────┘ at the end of each step
+ *
+ * Steps are unrolled while they run: when one ends, the one after the next is added, so a prefetching engine
+ * always has a whole step ahead of it to prefetch from and memory does not depend on the number of steps.
+ */
+#ifndef SIM_EXEC_EXEC_H
+#define SIM_EXEC_EXEC_H
+
+#include "sim/core/sim.h"
+#include "sim/exec/platform.h"
+#include "sim/place/place.h"
+#include "sim/trace/trace.h"
+
+struct exec;
+
+/* Adds the operations of one step; *last is the one whose end is the end of the step. state is the engine's own,
+   one for each run of steps. */
+typedef int exec_lower_fn(struct exec *x, void *state, const struct trace_step *step, op_ref *last,
+	struct err *err);
+
+/* What had happened by the end of a step, from the beginning of the run on. */
+struct exec_record {
+	uint64_t step;          /* counted over prefill and decode */
+	sim_time end;
+	double *moved;          /* by resource: units moved */
+	sim_time *busy;         /* by resource */
+	const sim_time *charge; /* by resource, then overhead: time along the critical path; sums to end */
+};
+
+/* A step has ended. The record is valid during the call only. */
+typedef void exec_step_fn(void *ctx, const struct exec_record *r);
+
+struct exec {
+	struct sim sim;
+	struct platform platform;
+	const struct placement *placement;
+	struct trace_cursor cursor;
+	exec_lower_fn *lower;
+	void *state;
+	bool overheads;             /* count latencies and launches */
+	op_ref step_end;            /* of the step before the one being added: its token is known then */
+	uint64_t first, end, next;  /* steps of this run, counted over prefill and decode; next to be added */
+	struct exec_record record;  /* of the step that ended last */
+	exec_step_fn *on_step;
+	void *on_step_ctx;
+	int failed;
+	struct err err;             /* of a step that could not be added */
+	struct arena *arena;
+};
+
+/* Readies a run. state is the engine's own. The arena holds everything. */
+void exec_init(struct exec *x, const struct placement *p, const struct trace *t, exec_lower_fn *lower, void *state,
+	bool overheads, const volatile sig_atomic_t *interrupted, struct arena *a);
+
+/* Simulates steps first .. first + n - 1 from an idle machine and reports the end of each, in order. Once for each
+   exec_init. */
+int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, void *ctx, struct err *err);
+
+/* For engines. Streams of the core are numbered as units: what an engine puts into the stream of a unit runs
+   there in the order added. */
+
+/* A copy, in the stream of its unit. Waits for `after` (0: nothing) besides. With no bytes it only joins the two. */
+op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
+/* A kernel on a device, no stream. with neither bytes nor flops it only joins the two. */
+op_ref exec_kernel(struct exec *x, int device, double bytes, double flops, enum hw_dtype dtype, op_ref after,
+	op_ref after2);
+/* Ends when both have ended. */
+op_ref exec_join(struct exec *x, op_ref a, op_ref b);
+
+#endif

@@ -1,0 +1,221 @@
+#include "sim/exec/platform.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+static int add_resource(struct platform *p, const char *name, double capacity, bool bytes)
+{
+	int r = p->n_resources++;
+
+	p->resource_name[r] = name;
+	p->capacity[r] = capacity;
+	p->counts_bytes[r] = bytes;
+	return r;
+}
+
+static int add_unit(struct platform *p, const char *name)
+{
+	p->unit_name[p->n_units] = name;
+	p->unit_places[p->n_units] = 1;
+	return p->n_units++;
+}
+
+/* The rate a device's arithmetic is expressed in: that of its fastest common type. */
+static double reference_flops(const struct hw_device *d)
+{
+	static const enum hw_dtype order[] = {HW_FP16, HW_BF16, HW_FP32};
+
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		if (hw_num_value(&d->flops_s[order[i]]) > 0)
+			return hw_num_value(&d->flops_s[order[i]]);
+	BUG("device '%s' has no arithmetic", d->name);
+}
+
+static double curve_max(const struct hw_rate *rate)
+{
+	double max = hw_num_value(&rate->num);
+
+	for (size_t i = 0; i < rate->n_points; i++)
+		if (rate->rate_bytes_s[i] > max)
+			max = rate->rate_bytes_s[i];
+	return max;
+}
+
+static void add_link(struct platform *p, int i, struct arena *a)
+{
+	const struct hw_link *l = &p->machine->links[i];
+	double both = hw_num_value(&l->both_bytes_s);
+
+	p->link[i].h2d = add_resource(p, arena_printf(a, "%s.h2d", l->name), curve_max(&l->h2d), true);
+	p->link[i].d2h = add_resource(p, arena_printf(a, "%s.d2h", l->name), curve_max(&l->d2h), true);
+	p->link[i].both =
+		both > 0 ? add_resource(p, arena_printf(a, "%s.both", l->name), both, true) : SIM_NONE;
+}
+
+/* Copy engines belong to the far end: a GPU's DMA engines, a drive's queue for reads and for writes. */
+static void add_copy_units(struct platform *p, int memory, unsigned engines, struct arena *a)
+{
+	const char *name = p->machine->memories[memory].name;
+
+	p->copies[memory].in = add_unit(p, arena_printf(a, "%s.copy_in", name));
+	p->copies[memory].out =
+		engines == 1 ? p->copies[memory].in : add_unit(p, arena_printf(a, "%s.copy_out", name));
+}
+
+void platform_init(struct platform *p, const struct hw_machine *m, struct arena *a)
+{
+	size_t n_mem = (size_t)m->n_memories, n_link = (size_t)m->n_links, n_dev = (size_t)m->n_devices;
+	size_t max_resources = n_mem + 3 * n_link + n_dev, max_units = n_dev + 2 * n_mem;
+
+	*p = (struct platform){
+		.machine = m,
+		.resource_name = arena_array(a, const char *, max_resources),
+		.capacity = arena_array(a, double, max_resources),
+		.counts_bytes = arena_array(a, bool, max_resources),
+		.memory_resource = arena_array(a, int, n_mem),
+		.link = arena_array(a, struct platform_link, n_link),
+		.compute_resource = arena_array(a, int, n_dev),
+		.unit_name = arena_array(a, const char *, max_units),
+		.unit_places = arena_array(a, uint32_t, max_units),
+		.kernel_unit = arena_array(a, int, n_dev),
+		.copies = arena_array(a, struct platform_copies, n_mem),
+	};
+	for (int i = 0; i < m->n_memories; i++) {
+		const struct hw_memory *mem = &m->memories[i];
+		p->copies[i].in = p->copies[i].out = SIM_NONE;
+		p->memory_resource[i] = mem->kind == HW_MEMORY_DRIVE ?
+			SIM_NONE :
+			add_resource(p, mem->name, hw_num_value(&mem->bandwidth_bytes_s), true);
+		if (mem->kind == HW_MEMORY_DRIVE)
+			add_copy_units(p, i, 2, a);
+	}
+	for (int i = 0; i < m->n_links; i++)
+		add_link(p, i, a);
+	for (int i = 0; i < m->n_devices; i++) {
+		const struct hw_device *d = &m->devices[i];
+		p->compute_resource[i] =
+			add_resource(p, arena_printf(a, "%s.compute", d->name), reference_flops(d), false);
+		p->kernel_unit[i] = add_unit(p, d->name);
+		if (d->kind == HW_DEVICE_GPU)
+			add_copy_units(p, d->memory, d->copy_engines, a);
+	}
+}
+
+static void add_hop(struct platform_path *path, int resource, double weight)
+{
+	if (resource == SIM_NONE)
+		return;
+	for (int i = 0; i < path->n; i++) {
+		if (path->hop[i].resource == resource) {
+			path->hop[i].weight += weight;
+			return;
+		}
+	}
+	if (path->n == PLATFORM_MAX_HOPS)
+		BUG("a path crosses more than %d resources", PLATFORM_MAX_HOPS);
+	path->hop[path->n++] = (struct maxmin_hop){resource, weight};
+}
+
+void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
+	struct platform_path *path, struct sim_op *op)
+{
+	const struct hw_machine *m = p->machine;
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+	int n = hw_route(m, from, to, link, forward);
+	double latency_s = 0, pageable_weight = 1;
+
+	if (n < 0)
+		BUG("no way from '%s' to '%s'", m->memories[from].name, m->memories[to].name);
+	*op = (struct sim_op){.unit = SIM_NONE, .stream = SIM_NONE, .amount = bytes, .cap_resource = SIM_NONE};
+	path->n = 0;
+	add_hop(path, p->memory_resource[from], 1);
+	int at = from;
+	for (int i = 0; i < n; i++) {
+		const struct hw_link *l = &m->links[link[i]];
+		const struct hw_rate *rate = forward[i] ? pinned ? &l->h2d : &l->h2d_pageable :
+						pinned    ? &l->d2h :
+							    &l->d2h_pageable;
+		int one_way = forward[i] ? p->link[link[i]].h2d : p->link[link[i]].d2h;
+		double cap = hw_rate_at(rate, bytes);
+
+		add_hop(path, one_way, 1);
+		add_hop(path, p->link[link[i]].both, 1);
+		if (cap < p->capacity[one_way] && (op->cap == 0 || cap < op->cap)) {
+			op->cap = cap;
+			op->cap_resource = one_way;
+		}
+		if (!pinned && l->pageable_dram_weight > pageable_weight)
+			pageable_weight = l->pageable_dram_weight;
+		latency_s += hw_num_value(&l->latency_s);
+
+		int before = at;
+		at = forward[i] ? l->far : l->near;
+		/* A stop on the way is written and read again. */
+		add_hop(path, p->memory_resource[at], i + 1 < n ? 2 : 1);
+		/* The far end's engine moves the data; with several links the last one's does. */
+		if (forward[i] && p->copies[at].in != SIM_NONE)
+			op->unit = p->copies[at].in;
+		else if (!forward[i] && p->copies[before].out != SIM_NONE)
+			op->unit = p->copies[before].out;
+	}
+	if (!pinned)
+		for (int i = 0; i < path->n; i++)
+			for (int k = 0; k < m->n_memories; k++)
+				if (m->memories[k].kind == HW_MEMORY_RAM &&
+					path->hop[i].resource == p->memory_resource[k])
+					path->hop[i].weight *= pageable_weight;
+	op->latency = overheads ? sim_from_seconds(latency_s) : 0;
+	op->hop = path->hop;
+	op->n_hops = path->n;
+}
+
+void platform_kernel(const struct platform *p, int device, double bytes, double flops, enum hw_dtype dtype,
+	bool overheads, struct platform_path *path, struct sim_op *op)
+{
+	const struct hw_device *d = &p->machine->devices[device];
+	double reference = p->capacity[p->compute_resource[device]];
+	/* Arithmetic in another type is slower or faster by the ratio of the rates. */
+	double work = flops * reference / hw_num_value(&d->flops_s[dtype]);
+
+	*op = (struct sim_op){
+		.unit = p->kernel_unit[device],
+		.stream = SIM_NONE,
+		.latency = overheads ? sim_from_seconds(hw_num_value(&d->launch_s)) : 0,
+		.amount = bytes > 0 ? bytes : work,
+		.cap_resource = SIM_NONE,
+	};
+	path->n = 0;
+	if (bytes > 0) {
+		add_hop(path, p->memory_resource[d->memory], 1);
+		if (work > 0)
+			add_hop(path, p->compute_resource[device], work / bytes);
+	} else if (work > 0) {
+		add_hop(path, p->compute_resource[device], 1);
+	}
+	op->hop = path->hop;
+	op->n_hops = path->n;
+}
+
+enum hw_dtype platform_dtype(const struct hw_device *d, const struct quant_type *type)
+{
+	/* Quantised weights are expanded to 16 bits on a GPU; a CPU accumulates in FP32 where it has nothing
+	   else. */
+	enum hw_dtype want = HW_FP16;
+
+	if (strcmp(type->name, "f32") == 0)
+		want = HW_FP32;
+	else if (strcmp(type->name, "bf16") == 0)
+		want = HW_BF16;
+	else if (strncmp(type->name, "f8", 2) == 0)
+		want = HW_FP8;
+
+	static const enum hw_dtype fall_back[] = {HW_FP16, HW_BF16, HW_FP32};
+	if (hw_num_value(&d->flops_s[want]) > 0)
+		return want;
+	for (size_t i = 0; i < ARRAY_LEN(fall_back); i++)
+		if (hw_num_value(&d->flops_s[fall_back[i]]) > 0)
+			return fall_back[i];
+	BUG("device '%s' has no arithmetic", d->name);
+}

@@ -1,0 +1,68 @@
+/*
+ * platform.h - a machine as the core sees it: resources and units.
+ *
+ *	hw memory  ──> one resource (its bus)                "gpu0", "ram"
+ *	hw link    ──> three: h2d, d2h, and both             "gpu0.link.h2d" …
+ *	hw device  ──> one: its arithmetic, in FLOP/s        "gpu0.compute"
+ *	device     ──> unit for kernels; GPU: units for copies in and out (one where it has one copy engine)
+ *	drive      ──> units for reads and writes
+ *
+ * A copy is a flow over the buses and links from memory to memory; a kernel is a flow over the memory it
+ * reads, weighted with the arithmetic it does for each byte, so the slower of the two limits it and copies
+ * on the same bus slow it down.
+ */
+#ifndef SIM_EXEC_PLATFORM_H
+#define SIM_EXEC_PLATFORM_H
+
+#include "hw/hw.h"
+#include "models/quant.h"
+#include "sim/core/sim.h"
+
+/* Four links with both directions, and the memories at their ends. */
+#define PLATFORM_MAX_HOPS 12
+
+struct platform_link {
+	int h2d, d2h, both; /* resources; both: SIM_NONE when the directions do not disturb each other */
+};
+
+struct platform_copies {
+	int in, out; /* units: towards the device's or drive's memory, and from it */
+};
+
+struct platform {
+	const struct hw_machine *machine;
+	int n_resources;
+	const char **resource_name;
+	double *capacity;
+	bool *counts_bytes;             /* memory or link: what it moves are bytes */
+	int *memory_resource;           /* by memory; SIM_NONE: a drive, whose link is its bus */
+	struct platform_link *link;     /* by link */
+	int *compute_resource;          /* by device */
+	int n_units;
+	const char **unit_name;
+	uint32_t *unit_places;
+	int *kernel_unit;               /* by device */
+	struct platform_copies *copies; /* by memory; RAM has none of its own */
+};
+
+void platform_init(struct platform *p, const struct hw_machine *m, struct arena *a);
+
+/* A path under construction; the caller keeps it until sim_add has copied it. */
+struct platform_path {
+	struct maxmin_hop hop[PLATFORM_MAX_HOPS];
+	int n;
+};
+
+/* A copy of bytes between two memories with a route (BUG without): path, unit, cap for its size and, with
+   overheads, latency. */
+void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
+	struct platform_path *path, struct sim_op *op);
+
+/* A kernel on a device that reads or writes bytes of its own memory and does flops. One of the two must be > 0. */
+void platform_kernel(const struct platform *p, int device, double bytes, double flops, enum hw_dtype dtype,
+	bool overheads, struct platform_path *path, struct sim_op *op);
+
+/* The operand type with which a device computes on weights of a type: what it has a rate for, at best the type's own. */
+enum hw_dtype platform_dtype(const struct hw_device *d, const struct quant_type *type);
+
+#endif

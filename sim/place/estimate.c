@@ -1,0 +1,98 @@
+#include "sim/place/estimate.h"
+
+#include "models/kvcache.h"
+
+void estimate_init(struct estimate *e, const struct placement *p, struct arena *a)
+{
+	const struct hw_machine *m = p->machine;
+
+	*e = (struct estimate){
+		.placement = p,
+		.memory_bytes = arena_array(a, double, (size_t)m->n_memories),
+		.h2d_bytes = arena_array(a, double, (size_t)m->n_links),
+		.d2h_bytes = arena_array(a, double, (size_t)m->n_links),
+		.flops = arena_array(a, double, (size_t)m->n_devices),
+	};
+}
+
+/* Bytes from one memory to another: each memory on the way and each link. */
+static void load_route(struct estimate *e, int from, int to, double bytes)
+{
+	const struct hw_machine *m = e->placement->machine;
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+	int n = hw_route(m, from, to, link, forward);
+
+	if (n > 0)
+		e->memory_bytes[from] += bytes;
+	for (int i = 0; i < n; i++) {
+		const struct hw_link *l = &m->links[link[i]];
+		(forward[i] ? e->h2d_bytes : e->d2h_bytes)[link[i]] += bytes;
+		e->memory_bytes[forward[i] ? l->far : l->near] += bytes;
+	}
+}
+
+/* Bytes that a device computes with: once from its own memory, before that from where they live. */
+static void load_use(struct estimate *e, const struct place_spot *spot, double bytes, double flops)
+{
+	const struct hw_device *d = &e->placement->machine->devices[spot->device];
+
+	load_route(e, spot->memory, d->memory, bytes);
+	if (spot->mode != PLACE_ZERO_COPY)
+		e->memory_bytes[d->memory] += bytes;
+	e->flops[spot->device] += flops;
+}
+
+void estimate_group(struct estimate *e, int layer, enum model_group g, double share, double rows)
+{
+	const struct placement *p = e->placement;
+	const struct place_group *group = &p->group[layer == MODEL_NO_LAYER ? (int)p->model->n_layer : layer][g];
+
+	for (int i = 0; i < group->n; i++) {
+		const struct place_part *part = &group->part[i];
+		double flops = g == MODEL_EMBED ? 0 : 2 * rows * share * (double)part->params;
+		load_use(e, &part->spot, share * (double)part->bytes, flops);
+	}
+}
+
+void estimate_kv(struct estimate *e, int layer, double entries, double fresh, double pairs)
+{
+	const struct placement *p = e->placement;
+	const struct model_layer *l = &p->model->layers[layer];
+	double entry = (double)kvcache_token_bytes(l, p->kv_type);
+	const struct place_spot *kv = &p->kv[layer];
+
+	load_use(e, kv, entry * (entries - fresh), model_attention_flops(l, 1, pairs));
+}
+
+static double peak_flops(const struct hw_device *d)
+{
+	double best = 0;
+
+	for (int t = 0; t < HW_DTYPE_N; t++)
+		if (hw_num_peak(&d->flops_s[t]) > best)
+			best = hw_num_peak(&d->flops_s[t]);
+	return best;
+}
+
+static void raise(double *bound, double load, double peak)
+{
+	if (load > 0 && peak > 0 && load / peak > *bound)
+		*bound = load / peak;
+}
+
+double estimate_seconds(const struct estimate *e)
+{
+	const struct hw_machine *m = e->placement->machine;
+	double bound = 0;
+
+	for (int i = 0; i < m->n_memories; i++)
+		raise(&bound, e->memory_bytes[i], hw_num_peak(&m->memories[i].bandwidth_bytes_s));
+	for (int i = 0; i < m->n_links; i++) {
+		raise(&bound, e->h2d_bytes[i], hw_num_peak(&m->links[i].h2d.num));
+		raise(&bound, e->d2h_bytes[i], hw_num_peak(&m->links[i].d2h.num));
+	}
+	for (int i = 0; i < m->n_devices; i++)
+		raise(&bound, e->flops[i], peak_flops(&m->devices[i]));
+	return bound;
+}

@@ -1,0 +1,28 @@
+/*
+ * estimate.h - a closed-form bound: no step takes less time than its busiest resource needs at datasheet rate.
+ *
+ * Uses of weights and cache are added one by one; each loads the memories, links and arithmetic that the
+ * placement makes it cross; the bound is the largest load over peak rate. It never feeds a result: it
+ * stands beside results (upper_bound_tok_s), and tests hold the simulator to it.
+ */
+#ifndef SIM_PLACE_ESTIMATE_H
+#define SIM_PLACE_ESTIMATE_H
+
+#include "sim/place/place.h"
+
+struct estimate {
+	const struct placement *placement;
+	double *memory_bytes;        /* by memory */
+	double *h2d_bytes, *d2h_bytes; /* by link */
+	double *flops;               /* by device */
+};
+
+void estimate_init(struct estimate *e, const struct placement *p, struct arena *a);
+/* Weights of a group (MODEL_NO_LAYER: embedding, output), of which `share` of the bytes are used, multiplied
+   with `rows` rows (a routed expert's rows count as rows * share of all its parameters do). */
+void estimate_group(struct estimate *e, int layer, enum model_group g, double share, double rows);
+/* Attention over `entries` entries in all, with `fresh` new ones, scoring `pairs` pairs. */
+void estimate_kv(struct estimate *e, int layer, double entries, double fresh, double pairs);
+double estimate_seconds(const struct estimate *e);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * place.h - what lives where, who computes it, and does it fit. No clock here.
+ *
+ * A placement says for each tensor, and for each layer's KV cache, in which memory it lives, which device
+ * computes with it, and how the bytes get there:
+ *
+ *	resident   the bytes are in the device's own memory            (also: the host computes what is in RAM)
+ *	streamed   they cross the link into a staging buffer before each use
+ *	zero-copy  the kernel itself reads them over the link
+ *
+ * Engines fill tensors and KV (place_tensor, place_kv), then place_finish books the ledger and sums the
+ * tensors into parts: the bytes of one group of one layer that share memory, device and mode. Execution
+ * only looks at parts.
+ */
+#ifndef SIM_PLACE_PLACE_H
+#define SIM_PLACE_PLACE_H
+
+#include "base/arena.h"
+#include "hw/hw.h"
+#include "models/ledger.h"
+#include "models/model.h"
+
+enum place_mode { PLACE_RESIDENT, PLACE_STREAMED, PLACE_ZERO_COPY, PLACE_MODE_N };
+
+/* Where something is (memory of the machine, -1: not placed yet), who computes with it, how it gets there. */
+struct place_spot {
+	int16_t memory;
+	int16_t device;
+	enum place_mode mode;
+};
+
+struct place_part {
+	struct place_spot spot;
+	uint64_t params, bytes; /* experts: of all the layer's experts in this part */
+	const struct quant_type *type; /* of its largest tensor */
+};
+
+#define PLACE_MAX_PARTS 6
+
+struct place_group {
+	int n;
+	struct place_part part[PLACE_MAX_PARTS];
+};
+
+struct placement {
+	const struct model *model;
+	const struct hw_machine *machine;
+	struct place_spot *tensor;           /* by tensor of the model */
+	struct place_spot *kv;               /* by layer */
+	const struct quant_type *kv_type;
+	uint64_t kv_context;                 /* entries a sequence there is room for */
+	uint64_t kv_sequences;
+	struct place_group (*group)[MODEL_GROUP_N]; /* by layer; [n_layer] holds embedding and output */
+	struct ledger ledger;                /* rows are the machine's memories, in order */
+	const char *advice;                  /* what more would fit and the flag that does it; "" */
+};
+
+/* Everything unplaced; the ledger holds each memory's reserve as overhead. */
+void place_init(struct placement *p, const struct model *m, const struct hw_machine *hw, struct arena *a);
+
+/* Places every tensor of one group of one layer (MODEL_NO_LAYER: embedding, output). */
+void place_layer_group(struct placement *p, int layer, enum model_group g, struct place_spot spot);
+/* Places a whole layer: its tensors and its KV cache. */
+void place_layer(struct placement *p, int layer, struct place_spot weights, struct place_spot kv);
+
+/* Books weights and KV into the ledger, sums parts. Every tensor must be placed (BUG). The engine books activations
+   and overhead itself. */
+void place_finish(struct placement *p);
+
+const char *place_mode_name(enum place_mode mode);
+
+/* Bytes of weights of a layer, all groups; MODEL_NO_LAYER: embedding and output, tied ones once. */
+uint64_t place_layer_bytes(const struct model *m, int layer);
+
+#endif

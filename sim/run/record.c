@@ -1,0 +1,123 @@
+#include "sim/run/record.h"
+
+#include <math.h>
+
+#include "base/vec.h"
+#include "sim/store/store.h"
+
+struct values {
+	VEC(struct store_value);
+};
+
+static void text(struct values *v, struct arena *a, const char *column, const char *value)
+{
+	VEC_PUSH(v, a, ((struct store_value){.column = column, .type = STORE_TEXT, .text = value}));
+}
+
+static void real(struct values *v, struct arena *a, const char *column, double value)
+{
+	VEC_PUSH(v, a, ((struct store_value){.column = column, .type = STORE_REAL, .real = value}));
+}
+
+static void count(struct values *v, struct arena *a, const char *column, uint64_t value)
+{
+	VEC_PUSH(v, a, ((struct store_value){.column = column, .type = STORE_COUNT, .count = value}));
+}
+
+static struct store_row row(const struct values *v)
+{
+	return (struct store_row){v->at, v->n};
+}
+
+static struct store_row run_row(const struct scenario *s, const struct result *r, struct arena *a)
+{
+	struct values v = {0};
+
+	text(&v, a, "scenario", s->canonical);
+	text(&v, a, "version", OFFSIM_VERSION);
+	text(&v, a, "status", r->fits ? "ok" : "does_not_fit");
+	count(&v, a, "fits", r->fits);
+	text(&v, a, "model", s->model_name);
+	text(&v, a, "quant", s->quant);
+	text(&v, a, "machine", s->machine_name);
+	text(&v, a, "engine", s->engine_name);
+	count(&v, a, "batch", s->workload.batch);
+	count(&v, a, "prompt", s->workload.prompt);
+	count(&v, a, "generate", s->workload.generate);
+	count(&v, a, "depth", s->workload.depth);
+	for (int f = 0; f < RESULT_FIELD_N; f++) {
+		const char *name = result_fields[f].name;
+		real(&v, a, name, r->value[f]);
+		if (result_fields[f].interval) {
+			real(&v, a, arena_printf(a, "%s_low80", name), r->low80[f]);
+			real(&v, a, arena_printf(a, "%s_high80", name), r->high80[f]);
+		}
+	}
+	count(&v, a, "events", r->events);
+	return row(&v);
+}
+
+static struct store_row memory_row(const struct ledger *l, int i, struct arena *a)
+{
+	const struct ledger_row *m = &l->row[i];
+	struct values v = {0};
+
+	text(&v, a, "memory", m->name);
+	count(&v, a, "capacity_bytes", m->capacity_bytes);
+	count(&v, a, "used_bytes", ledger_used(l, i));
+	count(&v, a, "weights_bytes", m->used_bytes[LEDGER_WEIGHTS]);
+	count(&v, a, "kv_bytes", m->used_bytes[LEDGER_KV]);
+	count(&v, a, "activation_bytes", m->used_bytes[LEDGER_ACTIVATION]);
+	count(&v, a, "overhead_bytes", m->used_bytes[LEDGER_OVERHEAD]);
+	return row(&v);
+}
+
+static struct store_row resource_row(const char *name, double busy, double utilisation, double bytes,
+	double critical, struct arena *a)
+{
+	struct values v = {0};
+
+	text(&v, a, "resource", name);
+	real(&v, a, "busy", busy);
+	real(&v, a, "utilisation", utilisation);
+	real(&v, a, "bytes", bytes);
+	real(&v, a, "critical", critical);
+	return row(&v);
+}
+
+int record_store(const char *db, const struct scenario *s, const struct result *r, struct arena *a,
+	struct err *err)
+{
+	struct store_param *param = arena_array(a, struct store_param, s->n_set);
+	struct store_row *memory = arena_array(a, struct store_row, (size_t)r->memory.n);
+	struct store_row *resource = arena_array(a, struct store_row, (size_t)r->n_resources + 1);
+	struct store_run run = {
+		.key = r->key,
+		.run = run_row(s, r, a),
+		.param = param,
+		.n_params = s->n_set,
+		.memory = memory,
+		.n_memory = (size_t)r->memory.n,
+		.resource = resource,
+		.n_resources = (size_t)r->n_resources + (r->fits && r->critical_overhead > 0),
+		.wall_s = r->wall_s,
+	};
+	struct store *store;
+
+	for (size_t i = 0; i < s->n_set; i++)
+		param[i] = (struct store_param){s->set[i].key, s->set[i].value};
+	for (int i = 0; i < r->memory.n; i++)
+		memory[i] = memory_row(&r->memory, i, a);
+	for (int i = 0; i < r->n_resources; i++)
+		resource[i] = resource_row(r->resource[i].name, r->resource[i].busy, r->resource[i].utilisation,
+			r->resource[i].bytes, r->resource[i].critical, a);
+	resource[r->n_resources] = resource_row("overhead", NAN, NAN, NAN, r->critical_overhead, a);
+
+	if (store_open(db, &store, err))
+		return -1;
+	if (store_put(store, &run, err)) {
+		store_close(store, NULL);
+		return -1;
+	}
+	return store_close(store, err);
+}

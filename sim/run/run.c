@@ -1,0 +1,599 @@
+#include "sim/run/run.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include <gsl/gsl_cdf.h>
+
+#include "sim/place/estimate.h"
+
+/* Decode steps that are simulated as they come, behind the prefill. */
+#define HEAD_STEPS 4
+/* Steps of a window; the last one is measured, those before it fill the pipeline. */
+#define WINDOW_STEPS 3
+/* Up to this many decode steps there is nothing to gain from skipping some. */
+#define SKIP_FROM_STEPS 24
+/* A window in the middle that agrees with the line between its neighbours to this share ends the search. */
+#define SKIP_TOLERANCE 1e-4
+/* Windows over which steps that differ at random are averaged. */
+#define RANDOM_WINDOWS 64
+/* Measurement noise that interval80 includes (relative standard deviation, by definition of the interval). */
+#define MEASUREMENT_NOISE 0.05
+/* A resource that limits less of the time than this cannot move the interval. */
+#define NEGLIGIBLE_SHARE 0.002
+
+/* What steps cost, summed: seconds, and by resource units moved, seconds busy and seconds on the critical
+   path (the last entry is overhead). One flat array so that sums and interpolation are one loop. */
+struct cost {
+	size_t n;
+	double *v;
+};
+
+struct job {
+	const struct scenario *scenario;
+	const struct placement *placement;
+	const struct trace *trace;
+	const struct run_options *options;
+	struct arena *arena;   /* of the run: sums */
+	struct arena *scratch; /* emptied before each simulation */
+	int n_resources;
+	uint64_t events;
+};
+
+struct outcome {
+	struct cost prefill, decode;
+};
+
+static size_t cost_len(int n_resources)
+{
+	return 1 + 3 * (size_t)n_resources + 1;
+}
+
+static struct cost cost_new(int n_resources, struct arena *a)
+{
+	size_t n = cost_len(n_resources);
+
+	return (struct cost){n, arena_array(a, double, n)};
+}
+
+static double *cost_moved(const struct cost *c)
+{
+	return c->v + 1;
+}
+
+static double *cost_busy(const struct cost *c)
+{
+	return c->v + 1 + (c->n - 2) / 3;
+}
+
+static double *cost_charge(const struct cost *c)
+{
+	return c->v + 1 + 2 * ((c->n - 2) / 3);
+}
+
+/* sum += k * c */
+static void cost_add(struct cost *sum, double k, const struct cost *c)
+{
+	for (size_t i = 0; i < sum->n; i++)
+		sum->v[i] += k * c->v[i];
+}
+
+static struct engine_job engine_job(const struct scenario *s, const struct trace *t)
+{
+	return (struct engine_job){.model = s->model, .machine = s->machine, .trace = t, .flags = s->flags};
+}
+
+/* Turns the running totals at step ends into what each step cost, and sums that by phase. */
+struct collector {
+	uint64_t n_prefill;
+	struct cost total;           /* up to the step that ended last */
+	struct cost step;            /* of that step alone */
+	struct cost prefill, decode; /* sums */
+};
+
+static void collector_init(struct collector *c, const struct job *job)
+{
+	c->n_prefill = job->trace->n_prefill;
+	c->total = cost_new(job->n_resources, job->arena);
+	c->step = cost_new(job->n_resources, job->arena);
+	c->prefill = cost_new(job->n_resources, job->arena);
+	c->decode = cost_new(job->n_resources, job->arena);
+}
+
+static void on_step(void *ctx, const struct exec_record *r)
+{
+	struct collector *c = ctx;
+	size_t n = (c->total.n - 2) / 3;
+	struct cost now = c->step; /* the totals first, then less those before */
+
+	now.v[0] = sim_seconds(r->end);
+	for (size_t i = 0; i < n; i++) {
+		cost_moved(&now)[i] = r->moved[i];
+		cost_busy(&now)[i] = sim_seconds(r->busy[i]);
+	}
+	for (size_t i = 0; i <= n; i++)
+		cost_charge(&now)[i] = sim_seconds(r->charge[i]);
+	cost_add(&c->step, -1, &c->total);
+	cost_add(&c->total, 1, &c->step);
+	cost_add(r->step < c->n_prefill ? &c->prefill : &c->decode, 1, &c->step);
+}
+
+/* Simulates steps first .. first + n - 1 from an idle machine. */
+static int simulate(struct job *job, uint64_t first, uint64_t n, struct collector *c, struct err *err)
+{
+	const struct engine_ops *engine = job->scenario->engine;
+	struct engine_job ej = engine_job(job->scenario, job->trace);
+	struct exec x;
+
+	arena_reset(job->scratch);
+	exec_init(&x, job->placement, job->trace, engine->lower,
+		engine->state_new(&ej, job->placement, job->scratch), engine->overheads, job->options->interrupted,
+		job->scratch);
+	int rc = exec_run(&x, first, n, on_step, c, err);
+	job->events += x.sim.n_done;
+	return rc;
+}
+
+/* Cost of one decode step in the middle of many. */
+static int window(struct job *job, uint64_t decode_step, struct cost *cost, struct err *err)
+{
+	uint64_t n = decode_step + 1 < WINDOW_STEPS ? decode_step + 1 : WINDOW_STEPS;
+	struct arena_mark mark = arena_mark(job->arena);
+	struct collector c;
+
+	collector_init(&c, job);
+	int rc = simulate(job, job->trace->n_prefill + decode_step + 1 - n, n, &c, err);
+	memcpy(cost->v, c.step.v, cost->n * sizeof(*cost->v));
+	arena_rewind(job->arena, mark);
+	return rc;
+}
+
+/* Adds the steps behind lo up to hi, whose costs lie on a line: n lo + (hi - lo)(n + 1) / 2. */
+static void add_line(struct cost *sum, uint64_t n, const struct cost *lo, const struct cost *hi)
+{
+	double k = ((double)n + 1) / 2;
+
+	cost_add(sum, (double)n - k, lo);
+	cost_add(sum, k, hi);
+}
+
+/* Adds the steps behind lo up to hi: halves the stretch until its middle lies on the line. */
+static int add_smooth(struct job *job, uint64_t lo, uint64_t hi, const struct cost *at_lo, const struct cost *at_hi,
+	struct cost *sum, struct err *err)
+{
+	uint64_t mid = lo + (hi - lo) / 2;
+	struct cost at_mid = cost_new(job->n_resources, job->arena);
+
+	if (hi - lo <= 2 * WINDOW_STEPS) {
+		add_line(sum, hi - lo, at_lo, at_hi);
+		return 0;
+	}
+	if (window(job, mid, &at_mid, err))
+		return -1;
+	double line = at_lo->v[0] + (at_hi->v[0] - at_lo->v[0]) * (double)(mid - lo) / (double)(hi - lo);
+	if (fabs(at_mid.v[0] - line) > SKIP_TOLERANCE * at_mid.v[0])
+		return add_smooth(job, lo, mid, at_lo, &at_mid, sum, err) ||
+				add_smooth(job, mid, hi, &at_mid, at_hi, sum, err) ?
+			-1 :
+			0;
+	add_line(sum, mid - lo, at_lo, &at_mid);
+	add_line(sum, hi - mid, &at_mid, at_hi);
+	return 0;
+}
+
+/* The same for steps that differ at random: windows at equal distances, lines between them. */
+static int add_random(struct job *job, uint64_t lo, uint64_t hi, uint64_t n_windows, const struct cost *at_lo,
+	struct cost *sum, struct err *err)
+{
+	struct cost before = cost_new(job->n_resources, job->arena), at = cost_new(job->n_resources, job->arena);
+	uint64_t from = lo;
+
+	memcpy(before.v, at_lo->v, at_lo->n * sizeof(*at_lo->v));
+	for (uint64_t i = 1; i <= n_windows; i++) {
+		uint64_t to = lo + (hi - lo) * i / n_windows;
+		if (window(job, to, &at, err))
+			return -1;
+		add_line(sum, to - from, &before, &at);
+		memcpy(before.v, at.v, at.n * sizeof(*at.v));
+		from = to;
+	}
+	return 0;
+}
+
+enum effort { EFFORT_EXACT, EFFORT_NORMAL, EFFORT_QUICK };
+
+static int add_tail(struct job *job, uint64_t lo, enum effort effort, const struct cost *at_lo, struct cost *sum,
+	struct err *err)
+{
+	uint64_t hi = job->trace->n_decode - 1;
+	struct cost at_hi = cost_new(job->n_resources, job->arena);
+
+	if (!job->trace->smooth)
+		return add_random(job, lo, hi, effort == EFFORT_QUICK ? 2 : RANDOM_WINDOWS, at_lo, sum, err);
+	if (window(job, hi, &at_hi, err))
+		return -1;
+	if (effort == EFFORT_QUICK) {
+		add_line(sum, hi - lo, at_lo, &at_hi);
+		return 0;
+	}
+	return add_smooth(job, lo, hi, at_lo, &at_hi, sum, err);
+}
+
+/* Prefill and decode of the whole trace. */
+static int simulate_all(struct job *job, enum effort effort, struct outcome *out, struct err *err)
+{
+	uint64_t n_prefill = job->trace->n_prefill, n_decode = job->trace->n_decode;
+	uint64_t skip_from = job->trace->smooth ? SKIP_FROM_STEPS : 4 * RANDOM_WINDOWS;
+	bool all = effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n_decode <= skip_from) ||
+		n_decode <= HEAD_STEPS + WINDOW_STEPS;
+	uint64_t head = all ? n_decode : HEAD_STEPS;
+	struct collector c;
+
+	collector_init(&c, job);
+	if (simulate(job, 0, n_prefill + head, &c, err))
+		return -1;
+	out->prefill = c.prefill;
+	out->decode = c.decode;
+	return all ? 0 : add_tail(job, head - 1, effort, &c.step, &out->decode, err);
+}
+
+/* seconds 0 (a bound of nothing) gives NAN, not infinity. */
+static double per_second(double n, double seconds)
+{
+	return n > 0 && seconds > 0 ? n / seconds : NAN;
+}
+
+static void fill_metrics(const struct job *job, const struct outcome *o, double value[RESULT_FIELD_N])
+{
+	const struct trace_workload *w = &job->trace->workload;
+	double batch = (double)w->batch, n_decode = (double)job->trace->n_decode;
+	double prefill_s = o->prefill.v[0], decode_s = o->decode.v[0];
+
+	value[RESULT_DECODE_TOK_S] = per_second(batch * n_decode, decode_s);
+	value[RESULT_PREFILL_TOK_S] = per_second(batch * (double)w->prompt, prefill_s);
+	value[RESULT_E2E_TOK_S] = per_second(batch * (double)w->generate, prefill_s + decode_s);
+	value[RESULT_TTFT_S] = w->prompt && w->generate ? prefill_s : NAN;
+	value[RESULT_TPOT_S] = n_decode > 0 ? decode_s / n_decode : NAN;
+	value[RESULT_TOTAL_S] = prefill_s + decode_s;
+}
+
+/* A window sees its own stretch of the critical path, which may enter on one resource and leave on another: shares
+   can come out a hair below zero. Clamped, and made to sum to the whole again. */
+static void share_out(struct cost *all)
+{
+	size_t n = (all->n - 2) / 3 + 1;
+	double *charge = cost_charge(all), sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		charge[i] = fmax(charge[i], 0);
+		sum += charge[i];
+	}
+	for (size_t i = 0; i < n && sum > 0; i++)
+		charge[i] *= all->v[0] / sum;
+}
+
+static void fill_resources(const struct job *job, const struct platform *pf, const struct outcome *o,
+	struct result *r)
+{
+	double total_s = o->prefill.v[0] + o->decode.v[0];
+	struct cost all = cost_new(job->n_resources, job->arena);
+
+	if (job->n_resources > RESULT_MAX_RESOURCES)
+		BUG("%d resources", job->n_resources);
+	cost_add(&all, 1, &o->prefill);
+	cost_add(&all, 1, &o->decode);
+	share_out(&all);
+	r->n_resources = job->n_resources;
+	for (int i = 0; i < job->n_resources; i++) {
+		struct result_resource *res = &r->resource[i];
+		snprintf(res->name, sizeof(res->name), "%s", pf->resource_name[i]);
+		res->busy = cost_busy(&all)[i] / total_s;
+		res->utilisation = cost_moved(&all)[i] / total_s / pf->capacity[i];
+		res->bytes = pf->counts_bytes[i] ? cost_moved(&all)[i] : NAN;
+		res->critical = cost_charge(&all)[i] / total_s;
+	}
+	r->critical_overhead = cost_charge(&all)[job->n_resources] / total_s;
+}
+
+/* Bytes of one decode step into the estimate. */
+static void estimate_step(struct estimate *e, const struct model *m, const struct trace_step *step)
+{
+	for (size_t i = 0; i < step->n_access; i++) {
+		const struct trace_access *a = &step->access[i];
+		uint64_t fresh = step->n_tokens;
+
+		switch ((enum trace_kind)a->kind) {
+		case TRACE_WEIGHTS:
+			estimate_group(e, a->layer, a->group,
+				a->group == MODEL_EMBED ? fmin(1, (double)a->tokens / m->vocab) : 1, (double)a->tokens);
+			break;
+		case TRACE_EXPERT:
+			estimate_group(e, a->layer, a->group, 1.0 / m->layers[a->layer].n_expert, (double)a->tokens);
+			break;
+		case TRACE_KV_READ:
+			estimate_kv(e, a->layer, (double)a->kv_tokens, (double)fresh, a->kv_pairs);
+			break;
+		case TRACE_KV_WRITE:
+			break;
+		}
+	}
+}
+
+/* The mean of the first and the last step: windows make the cost grow ever slower, so no mean is below it. */
+static int upper_bound(const struct placement *p, const struct trace *t, struct arena *a, double *tok_s,
+	struct err *err)
+{
+	double seconds = 0;
+
+	*tok_s = NAN;
+	if (t->n_decode == 0)
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		struct trace_cursor c;
+		struct trace_step step;
+		struct estimate e;
+
+		trace_cursor_init(&c, t, a);
+		if (trace_step_get(&c, TRACE_DECODE, i ? t->n_decode - 1 : 0, &step, err))
+			return -1;
+		estimate_init(&e, p, a);
+		estimate_step(&e, p->model, &step);
+		seconds += estimate_seconds(&e) / 2;
+	}
+	*tok_s = per_second((double)t->workload.batch, seconds);
+	return 0;
+}
+
+/* Another machine under the same placement. */
+static int with_machine(const struct job *job, const struct hw_machine *m, enum effort effort,
+	double value[RESULT_FIELD_N], struct err *err)
+{
+	struct placement p = *job->placement;
+	struct job other = *job;
+	struct outcome o;
+
+	p.machine = m;
+	other.placement = &p;
+	if (simulate_all(&other, effort, &o, err))
+		return -1;
+	fill_metrics(&other, &o, value);
+	return 0;
+}
+
+static void scale(struct hw_num *num, double factor)
+{
+	num->peak *= factor;
+	num->measured *= factor;
+}
+
+/* True when the number limits some of the time: one of the capacities it decides does, or it is a time and there is
+   overhead. */
+static bool matters(const struct result *r, const struct platform *base, const struct platform *moved,
+	const struct hw_num_ref *ref)
+{
+	if (ref->dim == UNIT_TIME)
+		return r->critical_overhead > NEGLIGIBLE_SHARE;
+	for (int i = 0; i < base->n_resources; i++)
+		if (base->capacity[i] != moved->capacity[i] && r->resource[i].critical > NEGLIGIBLE_SHARE)
+			return true;
+	return false;
+}
+
+/* Each constant that limits something is moved up and down by its spread; the squares of what that does to the
+   logarithms add up, and measurement noise on top. */
+static int fill_interval(struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
+{
+	double base[RESULT_FIELD_N], variance[RESULT_FIELD_N] = {0};
+	struct arena_mark mark = arena_mark(job->arena);
+	struct hw_machine *m = hw_machine_copy(job->placement->machine, job->arena);
+	struct hw_num_ref *ref;
+	size_t n = hw_numbers(m, job->arena, &ref);
+
+	if (with_machine(job, m, EFFORT_QUICK, base, err))
+		return -1;
+	for (size_t k = 0; k < n; k++) {
+		struct hw_num saved = *ref[k].num;
+		for (int up = 0; up < 2 && saved.spread > 0; up++) {
+			struct platform moved;
+			double value[RESULT_FIELD_N];
+
+			scale(ref[k].num, exp(up ? saved.spread : -saved.spread));
+			platform_init(&moved, m, job->arena);
+			bool counts = matters(r, base_platform, &moved, &ref[k]);
+			if (counts && with_machine(job, m, EFFORT_QUICK, value, err))
+				return -1;
+			*ref[k].num = saved;
+			if (!counts)
+				break;
+			for (int f = 0; f < RESULT_FIELD_N; f++)
+				if (result_fields[f].interval && isfinite(base[f]))
+					variance[f] += pow(log(value[f] / base[f]), 2) / 2;
+		}
+	}
+	double z = gsl_cdf_ugaussian_Pinv(0.9); /* 80 % lie between the 10th and the 90th percentile */
+	for (int f = 0; f < RESULT_FIELD_N; f++) {
+		if (!result_fields[f].interval)
+			continue;
+		double sigma = sqrt(variance[f] + MEASUREMENT_NOISE * MEASUREMENT_NOISE);
+		r->low80[f] = r->value[f] * exp(-z * sigma);
+		r->high80[f] = r->value[f] * exp(z * sigma);
+	}
+	arena_rewind(job->arena, mark);
+	return 0;
+}
+
+static void no_numbers(struct result *r)
+{
+	for (int f = 0; f < RESULT_FIELD_N; f++)
+		r->value[f] = r->low80[f] = r->high80[f] = NAN;
+}
+
+static int most_critical(const struct result *r)
+{
+	int best = 0;
+
+	for (int i = 1; i < r->n_resources; i++)
+		if (r->resource[i].critical > r->resource[best].critical)
+			best = i;
+	return best;
+}
+
+/* The numbers of the machine that a resource's capacity is made of begin with this. */
+static void number_prefix(const char *resource, char *buf, size_t size)
+{
+	size_t len = strlen(resource);
+	const char *dot = strrchr(resource, '.');
+
+	if (dot && strcmp(dot, ".compute") == 0)
+		snprintf(buf, size, "%.*s.flops", (int)(dot - resource), resource);
+	else if (dot)
+		snprintf(buf, size, "%.*s.", (int)(dot - resource), resource);
+	else
+		snprintf(buf, size, "%.*s.bandwidth", (int)len, resource);
+}
+
+/* How the whole would change if what limits it most were twice as fast. */
+static int explain_change(struct job *job, const struct result *r, int top, enum result_field_id metric,
+	struct run_why *why, struct err *err)
+{
+	struct arena_mark mark = arena_mark(job->arena);
+	struct hw_machine *m = hw_machine_copy(job->placement->machine, job->arena);
+	struct hw_num_ref *ref;
+	size_t n = hw_numbers(m, job->arena, &ref);
+	double value[RESULT_FIELD_N], base[RESULT_FIELD_N];
+	char prefix[64], was[32], then[32];
+
+	if (with_machine(job, m, EFFORT_QUICK, base, err))
+		return -1;
+	number_prefix(r->resource[top].name, prefix, sizeof(prefix));
+	for (size_t k = 0; k < n; k++)
+		if (strncmp(ref[k].name, prefix, strlen(prefix)) == 0 && ref[k].dim != UNIT_TIME)
+			scale(ref[k].num, 2);
+	if (with_machine(job, m, EFFORT_QUICK, value, err))
+		return -1;
+	units_format(was, sizeof(was), r->value[metric], result_fields[metric].dim);
+	units_format(then, sizeof(then), r->value[metric] * value[metric] / base[metric], result_fields[metric].dim);
+	snprintf(why->change, sizeof(why->change), "%s twice as fast would make %s of %s%s%s", r->resource[top].name,
+		then, was, job->placement->advice[0] ? "; " : "", job->placement->advice);
+	arena_rewind(job->arena, mark);
+	return 0;
+}
+
+static void explain_why(const struct job *job, const struct platform *pf, const struct outcome *o,
+	const struct result *r, int top, struct run_why *why)
+{
+	const struct result_resource *res = &r->resource[top];
+	bool decode = o->decode.v[0] >= o->prefill.v[0];
+	double steps = decode ? (double)job->trace->n_decode : 1;
+	double moved = cost_moved(decode ? &o->decode : &o->prefill)[top] / steps;
+	const char *step = decode ? "a decode step" : "the prefill";
+	char amount[32], rate[32];
+
+	if (pf->counts_bytes[top]) {
+		units_format(amount, sizeof(amount), moved, UNIT_BYTES);
+		units_format(rate, sizeof(rate), pf->capacity[top], UNIT_BYTES_RATE);
+		snprintf(why->why, sizeof(why->why), "%s moves %s through %s (%s), which sets the pace %.0f %% of the time",
+			step, amount, res->name, rate, 100 * res->critical);
+	} else {
+		snprintf(why->why, sizeof(why->why), "the arithmetic of %s sets the pace %.0f %% of the time",
+			res->name, 100 * res->critical);
+	}
+}
+
+static int explain(struct job *job, const struct platform *pf, const struct outcome *o, const struct result *r,
+	struct run_why *why, struct err *err)
+{
+	int top = most_critical(r);
+	bool decode = o->decode.v[0] >= o->prefill.v[0];
+
+	explain_why(job, pf, o, r, top, why);
+	return explain_change(job, r, top, decode ? RESULT_DECODE_TOK_S : RESULT_PREFILL_TOK_S, why, err);
+}
+
+static void explain_misfit(const struct placement *p, struct run_why *why)
+{
+	int worst = 0;
+	char missing[32];
+
+	for (int i = 1; i < p->ledger.n; i++)
+		if (ledger_missing(&p->ledger, i) > ledger_missing(&p->ledger, worst))
+			worst = i;
+	units_format(missing, sizeof(missing), (double)ledger_missing(&p->ledger, worst), UNIT_BYTES);
+	snprintf(why->why, sizeof(why->why), "does not fit: %s lacks %s", p->ledger.row[worst].name, missing);
+	snprintf(why->change, sizeof(why->change), "%s", p->advice);
+}
+
+static int place(const struct scenario *s, const struct trace *t, struct placement *p, struct arena *a,
+	struct err *err)
+{
+	struct engine_job ej = engine_job(s, t);
+
+	return s->engine->place(&ej, p, a, err);
+}
+
+int run_place(const struct scenario *s, struct placement *p, struct arena *a, struct err *err)
+{
+	struct trace *t = arena_new(a, struct trace);
+
+	trace_synth_init(t, s->model, &s->workload, s->seed, a);
+	return place(s, t, p, a, err);
+}
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* Everything behind the placement. */
+static int run_placed(struct job *job, struct result *out, struct run_why *why, struct err *err)
+{
+	const struct run_options *o = job->options;
+	struct platform pf;
+	struct outcome outcome;
+
+	platform_init(&pf, job->placement->machine, job->arena);
+	job->n_resources = pf.n_resources;
+	if (simulate_all(job, o->exact ? EFFORT_EXACT : EFFORT_NORMAL, &outcome, err) ||
+		upper_bound(job->placement, job->trace, job->arena, &out->value[RESULT_UPPER_BOUND_TOK_S], err))
+		return -1;
+	fill_metrics(job, &outcome, out->value);
+	fill_resources(job, &pf, &outcome, out);
+	out->events = job->events;
+	if (o->interval && fill_interval(job, &pf, out, err))
+		return -1;
+	return why ? explain(job, &pf, &outcome, out, why, err) : 0;
+}
+
+int run_scenario(const struct scenario *s, const struct run_options *o, struct arena *a, struct result *out,
+	struct run_why *why, struct err *err)
+{
+	double began_s = now_s();
+	struct placement p;
+	struct trace t;
+	struct arena scratch;
+	struct job job = {
+		.scenario = s, .placement = &p, .trace = &t, .options = o, .arena = a, .scratch = &scratch};
+	int rc = 0;
+
+	memset(out, 0, sizeof(*out));
+	no_numbers(out);
+	memcpy(out->key, s->key, sizeof(out->key));
+	trace_synth_init(&t, s->model, &s->workload, s->seed, a);
+	if (place(s, &t, &p, a, err))
+		return -1;
+	out->memory = p.ledger;
+	out->fits = ledger_fits(&p.ledger);
+	if (out->fits) {
+		arena_init(&scratch, a->nomem, a->nomem_ctx);
+		rc = run_placed(&job, out, why, err);
+		arena_release(&scratch);
+	} else if (why) {
+		explain_misfit(&p, why);
+	}
+	out->wall_s = now_s() - began_s;
+	return rc;
+}

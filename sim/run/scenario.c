@@ -1,0 +1,240 @@
+#include "sim/run/scenario.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+struct keys {
+	const char *model, *quant, *engine;
+	struct yaml_node *machine, *flags, *workload, *sweep;
+	int routing;
+	uint64_t seed;
+};
+
+static const char *const routing_choices[] = {"uniform", NULL};
+
+static const struct param scenario_params[] = {
+	PARAM_TEXT(struct keys, model, "model", NULL, "a name from 'offsim model list', or a path to a config.json"),
+	PARAM_TEXT(struct keys, quant, "quant", NULL,
+		"element type of the weights (q4_0, q8_0, f16 ...); without it, what the checkpoint has"),
+	PARAM_NODE(struct keys, machine, "machine",
+		"a name from 'offsim hw list', a path, {from: NAME, set: {gpu0.link.gen: 3}}, or an inline machine"),
+	PARAM_TEXT(struct keys, engine, "engine", NULL, "whose order of operations: ideal"),
+	PARAM_NODE(struct keys, flags, "flags", "the engine's own flags: a map, or text as on its command line"),
+	PARAM_NODE(struct keys, workload, "workload", "batch, prompt, generate, depth"),
+	PARAM_CHOICE(struct keys, routing, "routing", "uniform", routing_choices, "which experts tokens hit"),
+	PARAM_NODE(struct keys, sweep, "sweep", "keys to vary, with lists or FIRST..LAST/STEP"),
+	PARAM_COUNT(struct keys, seed, "seed", "1", 0, 9007199254740992.0, "of all random numbers"),
+};
+
+static const struct param workload_params[] = {
+	PARAM_COUNT(struct trace_workload, batch, "batch", "1", 1, 1e6, "sequences that run together"),
+	PARAM_COUNT(struct trace_workload, prompt, "prompt", "512", 0, 1e8,
+		"tokens of each prompt; 0: generation alone"),
+	PARAM_COUNT(struct trace_workload, generate, "generate", "128", 0, 1e7,
+		"tokens generated for each sequence, the first by the prefill"),
+	PARAM_COUNT(struct trace_workload, depth, "depth", "0", 0, 1e8,
+		"tokens that each sequence's cache holds before the prompt"),
+};
+
+const struct scenario_section scenario_sections[] = {
+	{"", scenario_params, ARRAY_LEN(scenario_params)},
+	{"workload.", workload_params, ARRAY_LEN(workload_params)},
+};
+const size_t scenario_sections_n = ARRAY_LEN(scenario_sections);
+
+static bool starts_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static struct err_pos set_pos(const struct scenario_set *set, struct arena *a)
+{
+	return (struct err_pos){arena_printf(a, "--set %s=%s", set->key, set->value), 0, 0};
+}
+
+/* Overrides that begin with prefix, applied to map with the rest of their path. */
+static int apply_sets(const struct scenario *s, const char *prefix, const char *scalar_key, struct yaml_node *map,
+	struct arena *a, struct err *err)
+{
+	for (size_t i = 0; i < s->n_set; i++) {
+		struct err_pos pos = set_pos(&s->set[i], a);
+		if (starts_with(s->set[i].key, prefix) &&
+			yaml_set_path(a, map, s->set[i].key + strlen(prefix), s->set[i].value, scalar_key, &pos, err))
+			return -1;
+	}
+	return 0;
+}
+
+static bool has_sets(const struct scenario *s, const char *prefix)
+{
+	for (size_t i = 0; i < s->n_set; i++)
+		if (starts_with(s->set[i].key, prefix))
+			return true;
+	return false;
+}
+
+/* Sets of whole sections and of plain keys; those inside machine and flags wait until these are known. */
+static int apply_plain_sets(const struct scenario *s, struct yaml_node *root, struct arena *a, struct err *err)
+{
+	for (size_t i = 0; i < s->n_set; i++) {
+		struct err_pos pos = set_pos(&s->set[i], a);
+		if (starts_with(s->set[i].key, "machine.") || starts_with(s->set[i].key, "flags."))
+			continue;
+		if (yaml_set_path(a, root, s->set[i].key, s->set[i].value, NULL, &pos, err))
+			return -1;
+	}
+	return 0;
+}
+
+static bool is_path(const char *name)
+{
+	static const char *const suffixes[] = {".json", ".gguf", ".safetensors"};
+	size_t len = strlen(name);
+
+	if (strchr(name, '/'))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
+		if (len > strlen(suffixes[i]) && strcmp(name + len - strlen(suffixes[i]), suffixes[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Paths in a scenario are relative to the folder it is in; those of --set to where the user is. */
+static const char *beside(const struct yaml_node *node, const struct scenario *s, struct arena *a)
+{
+	const char *slash = strrchr(s->file, '/');
+
+	if (!is_path(node->text) || node->text[0] == '/' || !slash || node->pos.file != s->file)
+		return node->text;
+	return arena_printf(a, "%.*s/%s", (int)(slash - s->file), s->file, node->text);
+}
+
+static int load_model(struct scenario *s, const struct keys *k, const struct yaml_node *root, struct arena *a,
+	struct err *err)
+{
+	const struct yaml_node *node = yaml_get(root, "model");
+
+	s->model_name = k->model;
+	if (model_load(beside(node, s, a), k->quant, a, &s->model, err)) {
+		/* A fault in the name or the type is where it is written; one in a file has a place already. */
+		const struct yaml_node *quant = yaml_get(root, "quant");
+		const struct yaml_node *at = quant && strstr(err->msg, "quant") ? quant : node;
+		if (err->file[0] == '\0') {
+			struct err copy = *err;
+			err_at(err, copy.code, &at->pos, "%s", copy.msg);
+		}
+		return -1;
+	}
+	s->quant = s->model->quant;
+	return 0;
+}
+
+static int load_machine(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
+{
+	struct yaml_node *tree;
+
+	if (hw_machine_resolve(k->machine, a, &tree, err))
+		return -1;
+	if (has_sets(s, "machine.") && apply_sets(s, "machine.", "part", tree, a, err))
+		return -1;
+	s->machine_node = tree;
+	if (hw_machine_load_node(has_sets(s, "machine.") ? tree : k->machine, a, &s->machine, err))
+		return -1;
+	s->machine_name = s->machine->name;
+	return 0;
+}
+
+static int load_engine(struct scenario *s, const struct keys *k, const struct yaml_node *root, struct arena *a,
+	struct err *err)
+{
+	if (engine_find(k->engine, &yaml_get(root, "engine")->pos, &s->engine, err) ||
+		engine_flags_map(s->engine, k->flags, a, &s->flags_node, err) ||
+		apply_sets(s, "flags.", NULL, s->flags_node, a, err) ||
+		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err))
+		return -1;
+	s->engine_name = s->engine->name;
+	return 0;
+}
+
+static int load_workload(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
+{
+	const struct trace_workload *w = &s->workload;
+
+	if (!k->workload)
+		param_defaults(workload_params, ARRAY_LEN(workload_params), &s->workload, a);
+	else if (param_fill(workload_params, ARRAY_LEN(workload_params), k->workload, "workload", &s->workload, a, err))
+		return -1;
+	if (w->prompt + w->generate == 0)
+		return err_at(err, ERR_INPUT, k->workload ? &k->workload->pos : NULL,
+			"the workload has neither prompt nor generated tokens");
+	if ((double)w->batch * (double)(w->depth + w->prompt + w->generate) > 1e12)
+		return err_at(err, ERR_INPUT, k->workload ? &k->workload->pos : NULL,
+			"the workload holds more than 1e12 tokens");
+	return 0;
+}
+
+/* The engine's flags with every default written out, in table order. */
+static const char *flags_canonical(const struct scenario *s, struct arena *a)
+{
+	const char *text = "";
+
+	for (size_t i = 0; i < s->engine->n_flags; i++) {
+		const struct param *row = &s->engine->flag[i];
+		const struct yaml_node *node = yaml_get(s->flags_node, row->key);
+		text = arena_printf(a, "%s%s%s: %s", text, i ? ", " : "", row->key,
+			node ? yaml_flow_text(a, node, true) : row->def ? row->def : "unset");
+	}
+	return text;
+}
+
+static void identify(struct scenario *s, struct arena *a)
+{
+	const struct trace_workload *w = &s->workload;
+	const char *what = arena_printf(a,
+		"engine: %s, flags: {%s}, workload: {batch: %" PRIu64 ", prompt: %" PRIu64 ", generate: %" PRIu64
+		", depth: %" PRIu64 "}, routing: %s, seed: %" PRIu64,
+		s->engine_name, flags_canonical(s, a), w->batch, w->prompt, w->generate, w->depth, s->routing,
+		s->seed);
+	uint64_t h = HASH_INIT;
+
+	s->canonical = arena_printf(a, "{model: %s, quant: %s, machine: %s, %s}", s->model_name, s->quant,
+		yaml_flow_text(a, s->machine_node, true), what);
+	h = hash_text(h, what);
+	h = hash_text(h, s->engine->version);
+	h = hash_text(h, model_canonical(s->model, a));
+	h = hash_text(h, hw_machine_canonical(s->machine, a));
+	snprintf(s->key, sizeof(s->key), "%016" PRIx64, h);
+}
+
+static int need(const struct yaml_node *root, const char *file, const char *key, struct err *err)
+{
+	struct err_pos pos = {file, 1, 1};
+
+	if (yaml_get(root, key))
+		return 0;
+	return err_at(err, ERR_INPUT, &pos, "the scenario has no '%s'", key);
+}
+
+int scenario_load(const char *path, const struct scenario_set *set, size_t n_set, struct arena *a,
+	struct scenario **out, struct err *err)
+{
+	struct scenario *s = arena_new(a, struct scenario);
+	struct yaml_node *root;
+	struct keys k = {0};
+
+	*s = (struct scenario){.file = path, .set = set, .n_set = n_set};
+	if (yaml_read_file(path, a, &root, err) || apply_plain_sets(s, root, a, err) ||
+		param_fill(scenario_params, ARRAY_LEN(scenario_params), root, "the scenario", &k, a, err) ||
+		need(root, path, "model", err) || need(root, path, "machine", err) ||
+		need(root, path, "engine", err) || load_workload(s, &k, a, err) || load_model(s, &k, root, a, err) ||
+		load_machine(s, &k, a, err) || load_engine(s, &k, root, a, err))
+		return -1;
+	s->routing = routing_choices[k.routing];
+	s->seed = k.seed;
+	s->sweep = k.sweep;
+	identify(s, a);
+	*out = s;
+	return 0;
+}

@@ -1,0 +1,51 @@
+/*
+ * scenario.h - what is to be simulated, fully resolved.
+ *
+ * scenario.yaml + --set ──> tree ──> struct scenario: model and machine loaded, engine and its flags known,
+ * every default written out. Const afterwards; shared by all runs of it.
+ */
+#ifndef SIM_RUN_SCENARIO_H
+#define SIM_RUN_SCENARIO_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/param.h"
+#include "hw/hw.h"
+#include "models/model.h"
+#include "sim/engine/engine_table.h"
+#include "sim/trace/trace.h"
+
+struct scenario_set {
+	const char *key, *value; /* as given: "flags.gpu-layers", "40" */
+};
+
+struct scenario {
+	const char *file;         /* it was read from */
+	const char *model_name, *quant, *machine_name, *engine_name, *routing;
+	struct model *model;
+	struct hw_machine *machine;
+	const struct engine_ops *engine;
+	void *flags;              /* the engine's own struct, filled through its table */
+	struct yaml_node *flags_node, *machine_node, *sweep;
+	struct trace_workload workload;
+	uint64_t seed;
+	const struct scenario_set *set; /* overrides, in order */
+	size_t n_set;
+	const char *canonical;    /* one line of YAML: names and values, defaults written out */
+	char key[17];             /* hash over canonical text and the contents of machine and model */
+};
+
+/* Keys of a scenario, for `help keys`: one table a section. */
+struct scenario_section {
+	const char *prefix; /* "", "workload." */
+	const struct param *table;
+	size_t n;
+};
+extern const struct scenario_section scenario_sections[];
+extern const size_t scenario_sections_n;
+
+/* Reads path, applies the overrides ("KEY=VALUE" split by the caller), loads and checks everything. */
+int scenario_load(const char *path, const struct scenario_set *set, size_t n_set, struct arena *a,
+		  struct scenario **out, struct err *err);
+
+#endif

@@ -1,0 +1,112 @@
+-- schema.sql: results.db, in sections that begin with "-- version N".
+--
+-- A file's PRAGMA user_version is the last section it has; store_open runs those it lacks, in order and in
+-- one transaction, and then sets it. So a section that was released is never edited: add another below.
+-- Names are the JSON keys of cli.md; a name ends in its unit. What was not computed is NULL.
+
+-- version 1
+
+-- "offs": says that a file is ours. store.c and plots/query.c refuse every other number.
+PRAGMA application_id = 0x6f666673;
+
+-- One row a simulated scenario. Nothing here depends on who computed it, when, or how fast.
+CREATE TABLE run (
+	key               TEXT PRIMARY KEY NOT NULL CHECK (length(key) = 16), -- 16 hex digits
+	scenario          TEXT,    -- canonical text
+	version           TEXT,    -- of offsim
+	status            TEXT,    -- ok, does_not_fit, or failed
+	message           TEXT,    -- why not ok
+	fits              INTEGER, -- 1 or 0; NULL when it failed before that was known
+	model             TEXT,
+	quant             TEXT,
+	machine           TEXT,
+	engine            TEXT,
+	batch             INTEGER, -- sequences that run together
+	prompt            INTEGER, -- tokens a sequence
+	generate          INTEGER, -- tokens a sequence
+	depth             INTEGER, -- tokens already in the KV cache
+	decode_tok_s      REAL,
+	prefill_tok_s     REAL,
+	e2e_tok_s         REAL,
+	ttft_s            REAL,
+	tpot_s            REAL,
+	total_s           REAL,
+	upper_bound_tok_s REAL,
+	-- 80 % of the plausible values lie between these
+	decode_tok_s_low80  REAL, decode_tok_s_high80  REAL,
+	prefill_tok_s_low80 REAL, prefill_tok_s_high80 REAL,
+	e2e_tok_s_low80     REAL, e2e_tok_s_high80     REAL,
+	ttft_s_low80        REAL, ttft_s_high80        REAL,
+	tpot_s_low80        REAL, tpot_s_high80        REAL,
+	total_s_low80       REAL, total_s_high80       REAL,
+	events            INTEGER  -- operations simulated
+) STRICT;
+
+-- The keys that were swept or set, in the order of the scenario.
+CREATE TABLE run_param (
+	key      TEXT NOT NULL REFERENCES run (key) ON DELETE CASCADE,
+	name     TEXT NOT NULL, -- "flags.ngl"
+	value    TEXT NOT NULL, -- as written
+	number   REAL,          -- of a value that is one as a whole: "40", not "40GB/s"
+	position INTEGER NOT NULL,
+	PRIMARY KEY (key, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE memory_use (
+	key              TEXT NOT NULL REFERENCES run (key) ON DELETE CASCADE,
+	memory           TEXT NOT NULL,
+	capacity_bytes   INTEGER,
+	used_bytes       INTEGER, -- the sum of the four below
+	weights_bytes    INTEGER,
+	kv_bytes         INTEGER,
+	activation_bytes INTEGER,
+	overhead_bytes   INTEGER,
+	PRIMARY KEY (key, memory)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE resource_use (
+	key         TEXT NOT NULL REFERENCES run (key) ON DELETE CASCADE,
+	resource    TEXT NOT NULL, -- "gpu0.link.h2d", "gpu0.compute", "overhead"
+	busy        REAL,          -- share of total_s in which something was on it
+	utilisation REAL,          -- mean rate over capacity
+	bytes       REAL,          -- moved
+	critical    REAL,          -- share of total_s that it limited; sums to 1 over a run
+	PRIMARY KEY (key, resource)
+) STRICT, WITHOUT ROWID;
+
+-- What differs from one computation of the same run to the next.
+CREATE TABLE run_time (
+	key       TEXT PRIMARY KEY NOT NULL REFERENCES run (key) ON DELETE CASCADE,
+	wall_s    REAL,
+	stored_at TEXT -- UTC, ISO 8601
+) STRICT, WITHOUT ROWID;
+
+-- version 2
+
+-- How fast each run decodes and what holds it back: SELECT * FROM throughput ORDER BY decode_tok_s DESC;
+CREATE VIEW throughput AS
+SELECT
+	r.key, r.model, r.quant, r.machine, r.engine, r.batch, r.prompt, r.generate, r.depth, r.fits,
+	r.decode_tok_s,
+	r.decode_tok_s_low80 AS low80,
+	r.decode_tok_s_high80 AS high80,
+	r.upper_bound_tok_s,
+	u.resource AS limited_by, -- the largest share of the critical path
+	u.critical AS limited_share
+FROM run AS r
+LEFT JOIN resource_use AS u ON u.key = r.key AND u.resource = (
+	SELECT w.resource FROM resource_use AS w
+	WHERE w.key = r.key AND w.critical > 0
+	ORDER BY w.critical DESC, w.resource LIMIT 1
+);
+
+-- What lies in each memory: SELECT * FROM memory_fit WHERE free_bytes < 0; shows what did not fit.
+CREATE VIEW memory_fit AS
+SELECT
+	m.key, r.model, r.quant, r.machine, r.engine, r.fits, m.memory,
+	m.capacity_bytes, m.used_bytes,
+	m.capacity_bytes - m.used_bytes AS free_bytes,
+	round(100.0 * m.used_bytes / m.capacity_bytes, 1) AS used_percent,
+	m.weights_bytes, m.kv_bytes, m.activation_bytes, m.overhead_bytes
+FROM memory_use AS m
+JOIN run AS r ON r.key = m.key;

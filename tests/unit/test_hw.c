@@ -1,0 +1,779 @@
+#include "hw/hw.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "base/datadir.h"
+#include "base/units.h"
+#include "hw/hw_params.h"
+#include "tests/test.h"
+
+static struct arena a;
+
+static void setup(void)
+{
+	arena_init(&a, NULL, NULL);
+}
+
+static struct hw_machine *load(const char *name)
+{
+	struct hw_machine *m = NULL;
+	struct err err;
+
+	assert_ok(hw_machine_load(name, &a, &m, &err), err);
+	return m;
+}
+
+static struct yaml_node *parse(const char *text)
+{
+	struct yaml_node *root = NULL;
+	struct err err;
+
+	assert_ok(yaml_read_text(text, strlen(text), "t.yaml", &a, &root, &err), err);
+	return root;
+}
+
+static struct hw_machine *inline_machine(const char *text)
+{
+	struct hw_machine *m = NULL;
+	struct err err;
+
+	assert_ok(hw_machine_load_node(parse(text), &a, &m, &err), err);
+	return m;
+}
+
+/* Loading text fails, at this place of t.yaml, with this message. */
+static void check_refused(const char *text, int line, int col, const char *msg)
+{
+	struct hw_machine *m;
+	struct err err = {0};
+
+	if (!hw_machine_load_node(parse(text), &a, &m, &err))
+		ck_abort_msg("'%s' was loaded", text);
+	assert_err(err, ERR_INPUT, msg);
+	ck_assert_str_eq(err.file, "t.yaml");
+	ck_assert_int_eq(err.line, line);
+	ck_assert_int_eq(err.col, col);
+}
+
+/* The number by its dotted name. */
+static struct hw_num *number(struct hw_machine *m, const char *name)
+{
+	struct hw_num_ref *refs;
+	size_t n = hw_numbers(m, &a, &refs);
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(refs[i].name, name))
+			return refs[i].num;
+	ck_abort_msg("%s has no %s", m->name, name);
+}
+
+static double value(struct hw_machine *m, const char *name)
+{
+	return hw_num_value(number(m, name));
+}
+
+static struct hw_link *link_of(struct hw_machine *m, const char *name)
+{
+	for (int i = 0; i < m->n_links; i++)
+		if (!strcmp(m->links[i].name, name))
+			return &m->links[i];
+	ck_abort_msg("%s has no %s", m->name, name);
+}
+
+/* ---- the three machines ---- */
+
+START_TEST(desktop)
+{
+	setup();
+	struct hw_machine *m = load("desktop-rtx4090-ddr5");
+
+	ck_assert_str_eq(m->name, "desktop-rtx4090-ddr5");
+	ck_assert_ptr_nonnull(strstr(m->file, "hw/machines/desktop-rtx4090-ddr5.yaml"));
+	ck_assert_int_eq(m->n_memories, 3);
+	ck_assert_int_eq(m->n_devices, 2);
+	ck_assert_int_eq(m->n_links, 2);
+	const struct hw_memory *gpu = &m->memories[hw_find_memory(m, "gpu0")];
+	ck_assert_uint_eq(gpu->capacity_bytes, UINT64_C(24564) << 20); /* nvidia-smi */
+	ck_assert_uint_gt(gpu->reserved_bytes, UINT64_C(300) << 20);
+	ck_assert_uint_lt(gpu->reserved_bytes, UINT64_C(1) << 30);
+	ck_assert_uint_eq(m->memories[hw_find_memory(m, "ram")].capacity_bytes, UINT64_C(64) << 30);
+	ck_assert_uint_eq(m->memories[hw_find_memory(m, "nvme0")].capacity_bytes, UINT64_C(2000000000000));
+	assert_close(hw_num_peak(number(m, "gpu0.bandwidth")), 1008e9, 1e-12);
+	assert_close(value(m, "gpu0.bandwidth"), 920e9, 1e-12); /* local copy 909-923 */
+	assert_close(hw_num_peak(number(m, "gpu0.flops.fp16")), 165.2e12, 1e-12); /* FP32 accumulate, dense */
+	assert_close(value(m, "gpu0.flops.fp16"), 165.2e12, 0.05);
+	assert_close(hw_num_peak(number(m, "ram.bandwidth")), 5600e6 * 8 * 2, 1e-12);
+	assert_close(value(m, "ram.bandwidth"), 0.82 * 89.6e9, 1e-12);
+	ck_assert_str_eq(hw_num_basis(number(m, "ram.bandwidth")), "peak");
+	assert_close(hw_num_peak(number(m, "gpu0.link.h2d")), 31.508e9, 1e-4);
+	ck_assert(value(m, "gpu0.link.h2d") >= 23.9e9 && value(m, "gpu0.link.h2d") <= 26.2e9);
+	assert_close(value(m, "gpu0.link.d2h"), 26.55e9, 0.01);
+	assert_close(value(m, "gpu0.link.both"), 2 * 18.6e9, 1e-12);
+	assert_close(value(m, "gpu0.link.latency"), 2.7e-6, 1e-12);
+	const struct hw_link *link = link_of(m, "gpu0.link");
+	ck_assert_int_eq((int)link->kind, HW_LINK_PCIE);
+	ck_assert_uint_eq(link->gen, 4);
+	ck_assert_uint_eq(link->width, 16);
+	assert_close(link->pageable_dram_weight, 3, 0);
+	ck_assert_int_eq(link->near, hw_find_memory(m, "ram"));
+	ck_assert_int_eq(link->far, hw_find_memory(m, "gpu0"));
+	assert_close(value(m, "nvme0.read"), 5.9e9, 1e-12);
+	ck_assert_int_eq((int)link_of(m, "nvme0.link")->kind, HW_LINK_DRIVE);
+	ck_assert_ptr_eq(number(m, "nvme0.read"), &link_of(m, "nvme0.link")->d2h.num);
+	const struct hw_device *gpu_device = &m->devices[hw_first_device(m, HW_DEVICE_GPU)];
+	ck_assert_str_eq(gpu_device->name, "gpu0");
+	ck_assert_int_eq(gpu_device->memory, hw_find_memory(m, "gpu0"));
+	ck_assert_uint_eq(gpu_device->copy_engines, 2);
+	const struct hw_device *cpu = &m->devices[hw_first_device(m, HW_DEVICE_CPU)];
+	ck_assert_uint_eq(cpu->cores, 16);
+	ck_assert_int_eq(cpu->memory, hw_find_memory(m, "ram"));
+	assert_close(hw_num_peak(&cpu->flops_s[HW_FP32]), 16 * 4.5e9 * 32, 1e-12);
+	ck_assert_str_eq(hw_num_basis(&cpu->flops_s[HW_FP8]), "unknown");
+}
+END_TEST
+
+START_TEST(gh200)
+{
+	setup();
+	struct hw_machine *m = load("gh200");
+	const struct hw_link *link = link_of(m, "gpu0.link");
+
+	ck_assert_uint_eq(m->memories[hw_find_memory(m, "gpu0")].capacity_bytes, UINT64_C(97871) << 20);
+	assert_close(value(m, "gpu0.link.h2d"), 378e9, 1e-12);
+	assert_close(value(m, "gpu0.link.d2h"), 297e9, 1e-12);
+	assert_close(hw_num_peak(&link->h2d.num), 450e9, 1e-12);
+	ck_assert_int_eq((int)link->kind, HW_LINK_C2C);
+	ck_assert_uint_eq(link->gen, 0);
+	/* Pageable memory is as good as pinned: the GPU reads it by itself. */
+	assert_close(hw_rate_at(&link->h2d_pageable, 1e6), 378e9, 1e-12);
+	assert_close(hw_rate_at(&link->d2h_pageable, 1e6), 297e9, 1e-12);
+	assert_close(link->pageable_dram_weight, 1, 0);
+	/* The memory behind the link must be able to feed it. */
+	ck_assert(value(m, "ram.bandwidth") >= value(m, "gpu0.link.h2d"));
+	ck_assert(value(m, "ram.bandwidth") <= 384e9);
+	assert_close(value(m, "gpu0.bandwidth"), 3728e9, 1e-12);
+	assert_close(value(m, "gpu0.flops.bf16"), 828.6e12, 1e-12);
+	assert_close(hw_num_peak(number(m, "gpu0.flops.fp8")), 1979e12, 1e-12); /* dense */
+	ck_assert_uint_eq(m->devices[hw_find_device(m, "cpu0")].cores, 72);
+}
+END_TEST
+
+START_TEST(cpu_only)
+{
+	setup();
+	struct hw_machine *m = load("cpu-epyc9654");
+
+	ck_assert_int_eq(hw_first_device(m, HW_DEVICE_GPU), -1);
+	ck_assert_int_eq(hw_first_memory(m, HW_MEMORY_GPU), -1);
+	ck_assert_int_eq(hw_first_memory(m, HW_MEMORY_RAM), hw_find_memory(m, "ram"));
+	assert_close(hw_num_peak(number(m, "ram.bandwidth")), 460.8e9, 1e-12);
+	assert_close(value(m, "ram.bandwidth"), 378e9, 0.01); /* STREAM of one socket */
+	ck_assert_uint_eq(m->devices[hw_find_device(m, "cpu0")].cores, 96);
+}
+END_TEST
+
+/* ---- routes ---- */
+
+START_TEST(routes)
+{
+	setup();
+	struct hw_machine *m = inline_machine("gpu0: rtx-4090\ngpu1: rtx-3090\n"
+					      "ram: {capacity: 64GiB, bandwidth: 70GB/s}\n"
+					      "nvme0: {part: nvme-gen4, capacity: 1TB}\n");
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+	int gpu0 = hw_find_memory(m, "gpu0"), gpu1 = hw_find_memory(m, "gpu1");
+	int ram = hw_find_memory(m, "ram"), nvme = hw_find_memory(m, "nvme0");
+
+	ck_assert_int_eq(hw_route(m, gpu0, gpu0, link, forward), 0);
+	ck_assert_int_eq(hw_route(m, ram, gpu1, link, forward), 1);
+	ck_assert_str_eq(m->links[link[0]].name, "gpu1.link");
+	ck_assert(forward[0]);
+	ck_assert_int_eq(hw_route(m, gpu0, nvme, link, forward), 2);
+	ck_assert_str_eq(m->links[link[0]].name, "gpu0.link");
+	ck_assert_str_eq(m->links[link[1]].name, "nvme0.link");
+	ck_assert(!forward[0] && forward[1]);
+	ck_assert_int_eq(hw_route(m, nvme, gpu1, link, forward), 2);
+	ck_assert_str_eq(m->links[link[0]].name, "nvme0.link");
+	ck_assert(!forward[0] && forward[1]);
+	ck_assert_int_eq(hw_route(m, gpu0, gpu1, link, forward), 2);
+	ck_assert_int_eq(hw_find_memory(m, "gpu2"), -1);
+	ck_assert_int_eq(hw_find_device(m, "nvme0"), -1);
+	m->n_links = 1; /* only gpu0's */
+	ck_assert_int_eq(hw_route(m, gpu0, nvme, link, forward), -1);
+}
+END_TEST
+
+/* ---- PCIe ---- */
+
+static struct hw_link *pcie(const char *written)
+{
+	struct hw_machine *m = inline_machine(
+		arena_printf(&a, "gpu0: {part: rtx-4090, link: %s}\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n",
+			written));
+
+	return link_of(m, "gpu0.link");
+}
+
+/* pcie-bench/pcie-model's figures, in GB/s. */
+START_TEST(pcie_peaks)
+{
+	static const struct {
+		const char *written;
+		double peak;
+	} cases[] = {
+		{"pcie-1x1", 0.25},
+		{"pcie-1x16", 4.0},
+		{"pcie-2x8", 4.0},
+		{"pcie-3x1", 0.985},
+		{"pcie-3x16", 15.754},
+		{"pcie-4x2", 3.938},
+		{"pcie-4x8", 15.754},
+		{"pcie-4x16", 31.508},
+		{"pcie-5x16", 63.015},
+		{"pcie-6x4", 30.25},
+		{"pcie-6x16", 121.0},
+		{"{part: pcie, gen: 5, width: 4}", 15.754},
+		{"{part: pcie-5x16, width: 4}", 15.754},
+		{"{gen: 3}", 15.754},                    /* of the card's own 4x16 */
+		{"{part: pcie, gen: 3}", 15.754},        /* the same */
+		{"{width: 8}", 15.754},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		setup();
+		const struct hw_link *link = pcie(cases[i].written);
+		assert_close(link->h2d.num.peak / 1e9, cases[i].peak, 5e-4);
+		assert_close(link->d2h.num.peak / 1e9, cases[i].peak, 5e-4);
+		assert_close(link->both_bytes_s.peak / 1e9, 2 * cases[i].peak, 5e-4);
+		ck_assert(hw_num_value(&link->h2d.num) < link->h2d.num.peak);
+		ck_assert(hw_num_value(&link->both_bytes_s) >= hw_num_value(&link->h2d.num));
+		ck_assert(hw_num_value(&link->h2d_pageable.num) <= hw_num_value(&link->h2d.num) * (1 + 1e-12));
+		arena_release(&a);
+	}
+}
+END_TEST
+
+START_TEST(pcie_widths_scale)
+{
+	setup();
+	const struct hw_link *x16 = pcie("pcie-4x16"), *x8 = pcie("pcie-4x8"), *x1 = pcie("pcie-4x1");
+
+	assert_close(hw_num_value(&x8->h2d.num), hw_num_value(&x16->h2d.num) / 2, 1e-12);
+	assert_close(hw_num_value(&x8->d2h.num), hw_num_value(&x16->d2h.num) / 2, 1e-12);
+	assert_close(hw_num_value(&x8->both_bytes_s), hw_num_value(&x16->both_bytes_s) / 2, 1e-12);
+	ck_assert_str_eq(hw_num_basis(&x16->h2d.num), "measured");
+	ck_assert_str_eq(hw_num_basis(&x8->h2d.num), "peak"); /* nobody measured that width */
+	ck_assert(x8->h2d.num.spread > x16->h2d.num.spread);
+	/* The one x8 row that there is: 12.98 and 13.17 GB/s. */
+	assert_close(hw_num_value(&x8->h2d.num), 12.98e9, 0.04);
+	/* The driver's copy does not depend on the lanes until they are the bottleneck. */
+	assert_close(hw_rate_at(&x8->h2d_pageable, 64 << 20), fmin(12.89e9, hw_num_value(&x8->h2d.num)), 1e-9);
+	assert_close(hw_rate_at(&x1->h2d_pageable, 64 << 20), hw_num_value(&x1->h2d.num), 1e-9);
+	assert_close(hw_rate_at(&x1->h2d_pageable, 16 << 20), hw_num_value(&x1->h2d.num), 1e-9);
+}
+END_TEST
+
+/* T = latency + bytes / rate gives back what was measured, in GB/s. */
+START_TEST(pageable_curve_is_what_was_measured)
+{
+	static const struct {
+		double mib, h2d, d2h;
+	} rows[] = {{1, 13.73, 9.21}, {4, 17.07, 11.31}, {16, 18.42, 12.34}, {64, 12.88, 0}};
+
+	setup();
+	const struct hw_link *link = pcie("pcie-4x16");
+	double latency = hw_num_value(&link->latency_s);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		double bytes = rows[i].mib * (1 << 20);
+		assert_close(bytes / (latency + bytes / hw_rate_at(&link->h2d_pageable, bytes)),
+			rows[i].h2d * 1e9, 2e-3);
+		if (rows[i].d2h > 0)
+			assert_close(bytes / (latency + bytes / hw_rate_at(&link->d2h_pageable, bytes)),
+				rows[i].d2h * 1e9, 2e-3);
+	}
+	/* The pinned law of the notes: 1 MiB at 22.5 GB/s when large ones run at 23.9. */
+	double pinned = (1 << 20) / (latency + (1 << 20) / 23.9e9);
+	assert_close(pinned, 22.51e9, 2e-3);
+}
+END_TEST
+
+START_TEST(curve_interpolation)
+{
+	const double sizes[] = {1e3, 1e5, 1e6}, rates[] = {2e9, 6e9, 5e9};
+	struct hw_rate r = {{.measured = 5e9}, 3, sizes, rates};
+
+	assert_close(hw_rate_at(&r, 1), 2e9, 1e-15);
+	assert_close(hw_rate_at(&r, 1e3), 2e9, 1e-15);
+	assert_close(hw_rate_at(&r, 1e4), 4e9, 1e-12); /* half-way in log(size) */
+	assert_close(hw_rate_at(&r, 1e5), 6e9, 1e-12);
+	assert_close(hw_rate_at(&r, 2.385e5), 6e9 - 1e9 * log10(2.385), 1e-12);
+	assert_close(hw_rate_at(&r, 1e6), 5e9, 1e-15);
+	assert_close(hw_rate_at(&r, 1e12), 5e9, 1e-15);
+	r.num.measured = 10e9; /* moves all of it */
+	assert_close(hw_rate_at(&r, 1e4), 8e9, 1e-12);
+	r.num.measured = 0;
+	r.num.peak = 20e9;
+	r.num.efficiency = 0.25;
+	assert_close(hw_rate_at(&r, 1e4), 4e9, 1e-12);
+	r.n_points = 1;
+	assert_close(hw_rate_at(&r, 1e4), 5e9, 1e-15);
+	r.n_points = 0;
+	assert_close(hw_rate_at(&r, 1e4), 5e9, 1e-15);
+}
+END_TEST
+
+START_TEST(number_faces)
+{
+	struct hw_num none = {0}, peak = {.peak = 3e9}, half = {.peak = 3e9, .efficiency = 0.5};
+	struct hw_num both = {.peak = 3e9, .measured = 2e9, .efficiency = 0.5};
+	struct hw_num guess = {.measured = 2e9, .origin = HW_ASSUMED};
+
+	ck_assert_str_eq(hw_num_basis(&none), "unknown");
+	ck_assert(hw_num_value(&none) == 0 && hw_num_peak(&none) == 0);
+	ck_assert_str_eq(hw_num_basis(&peak), "peak");
+	assert_close(hw_num_value(&peak), 3e9, 0);
+	assert_close(hw_num_value(&half), 1.5e9, 0);
+	assert_close(hw_num_peak(&half), 3e9, 0);
+	ck_assert_str_eq(hw_num_basis(&both), "measured");
+	assert_close(hw_num_value(&both), 2e9, 0);
+	ck_assert_str_eq(hw_num_basis(&guess), "assumed");
+	assert_close(hw_num_peak(&guess), 2e9, 0);
+}
+END_TEST
+
+/* ---- what a person writes ---- */
+
+START_TEST(three_lines)
+{
+	setup();
+	struct hw_machine *m = inline_machine("gpu0: rtx-4090\n"
+					      "ram:  {capacity: 64GiB, bandwidth: 70GB/s}\n"
+					      "cpu0: ryzen-9-7950x\n");
+	const struct hw_num *ram = number(m, "ram.bandwidth");
+
+	ck_assert_str_eq(m->name, "inline");
+	ck_assert_ptr_null(m->file);
+	ck_assert_str_eq(m->description, "");
+	assert_close(hw_num_value(ram), 70e9, 1e-12);
+	ck_assert_str_eq(hw_num_basis(ram), "stated");
+	ck_assert_str_eq(ram->source, "t.yaml:2");
+	ck_assert(ram->peak == 0 && ram->spread == 0);
+	ck_assert_uint_eq(link_of(m, "gpu0.link")->gen, 4); /* the card's own */
+	ck_assert_uint_eq(m->memories[hw_find_memory(m, "ram")].reserved_bytes, UINT64_C(2) << 30);
+}
+END_TEST
+
+START_TEST(numbers_are_laid_over_each_other)
+{
+	setup();
+	struct hw_machine *m = inline_machine(
+		"gpu0:\n"
+		"  part: rtx-4090\n"
+		"  bandwidth: {measured: 900GB/s}\n"
+		"  flops: {fp16: 150TFLOP/s, bf16: {efficiency: 50%}}\n"
+		"  link: {h2d: 50GB/s, latency: {spread: 1}}\n"
+		"ram: {part: ddr5, rate: 6000MT/s, channels: 2, capacity: 96GiB, reserved: 1GiB}\n"
+		"cpu0: {part: ryzen-9-7950x, cores: 8, sockets: 2, flops: {int8: 1TOP/s}}\n");
+	const struct hw_num *gpu = number(m, "gpu0.bandwidth");
+
+	assert_close(gpu->measured, 900e9, 1e-12);
+	assert_close(gpu->peak, 1008e9, 1e-12); /* the part's */
+	assert_close(gpu->spread, 0.04, 1e-12);
+	ck_assert_ptr_nonnull(strstr(gpu->source, "t.yaml:3; before: p2p"));
+	const struct hw_num *fp16 = number(m, "gpu0.flops.fp16");
+	assert_close(hw_num_value(fp16), 150e12, 1e-12);
+	ck_assert(fp16->peak == 0); /* a single value replaces all */
+	assert_close(value(m, "gpu0.flops.bf16"), 165.2e12 / 2, 1e-12);
+	assert_close(value(m, "gpu0.flops.fp32"), 54.7e12, 1e-12); /* untouched */
+	assert_close(value(m, "gpu0.link.h2d"), 50e9, 1e-12);
+	assert_close(value(m, "gpu0.link.both"), 37.2e9 * (50 + 26.5) / (25 + 26.5), 1e-12);
+	assert_close(number(m, "gpu0.link.latency")->spread, 1, 1e-12);
+	assert_close(value(m, "gpu0.link.latency"), 2.7e-6, 1e-12);
+	assert_close(hw_num_peak(number(m, "ram.bandwidth")), 96e9, 1e-12);
+	const struct hw_device *cpu = &m->devices[hw_find_device(m, "cpu0")];
+	ck_assert_uint_eq(cpu->cores, 16);
+	assert_close(hw_num_peak(&cpu->flops_s[HW_BF16]), 16 * 4.5e9 * 64, 1e-12);
+	assert_close(hw_num_value(&cpu->flops_s[HW_INT8]), 1e12, 1e-12); /* of all cores, as it stands */
+}
+END_TEST
+
+START_TEST(everything_stated)
+{
+	setup();
+	struct hw_machine *m = inline_machine(
+		"gpu0: {memory: 8GiB, bandwidth: 300GB/s, flops: {fp16: 20TFLOP/s}, launch: 0s,\n"
+		"       link: {part: pcie, gen: 3, width: 8, h2d_pageable: {measured: 4GB/s, points: [[1MiB, 2GB/s],\n"
+		"       [2MiB, 4GB/s]]}}}\n"
+		"ram: {capacity: 16GiB, bandwidth: 30GB/s}\n"
+		"nvme0: {capacity: 1TB, read: 3GB/s, write: 2GB/s, both: 4GB/s, latency: 80us}\n");
+	const struct hw_link *link = link_of(m, "gpu0.link");
+
+	ck_assert_str_eq(m->memories[0].part, "");
+	ck_assert(hw_num_value(&m->devices[0].launch_s) == 0);
+	assert_close(hw_rate_at(&link->h2d_pageable, 1), 2e9, 1e-12);
+	assert_close(value(m, "nvme0.both"), 4e9, 1e-12);
+	/* The processor nobody named is a part like any other, and says so. */
+	ck_assert_str_eq(m->devices[hw_find_device(m, "cpu0")].part, "generic-cpu");
+}
+END_TEST
+
+START_TEST(from_and_set)
+{
+	setup();
+	struct hw_machine *base = load("desktop-rtx4090-ddr5");
+	struct hw_machine *m = inline_machine(
+		"{from: desktop-rtx4090-ddr5, nvme0: none, gpu0: {bandwidth: 900GB/s}, ram: {capacity: 32GiB},"
+		" set: {gpu0.link.gen: 3, gpu0.link: {width: 8}, cpu0: ryzen-9-5950x}}");
+
+	ck_assert_str_eq(m->name, "desktop-rtx4090-ddr5");
+	ck_assert_str_eq(m->description, base->description);
+	ck_assert_int_eq(hw_find_memory(m, "nvme0"), -1);
+	assert_close(value(m, "gpu0.bandwidth"), 900e9, 1e-12);
+	assert_close(value(m, "gpu0.flops.fp16"), value(base, "gpu0.flops.fp16"), 0); /* still that card */
+	ck_assert_uint_eq(m->memories[hw_find_memory(m, "ram")].capacity_bytes, UINT64_C(32) << 30);
+	assert_close(value(m, "ram.bandwidth"), value(base, "ram.bandwidth"), 0);
+	ck_assert_uint_eq(link_of(m, "gpu0.link")->gen, 3);
+	ck_assert_uint_eq(link_of(m, "gpu0.link")->width, 8);
+	assert_close(link_of(m, "gpu0.link")->h2d.num.peak, 7.877e9, 1e-4);
+	ck_assert_str_eq(m->devices[hw_find_device(m, "cpu0")].part, "ryzen-9-5950x");
+	/* A single word replaces the device, and another kind of link keeps nothing of the card's own. */
+	m = inline_machine("{from: desktop-rtx4090-ddr5, gpu0: gh200-96gb, set: {ram.capacity: 1TiB}}");
+	ck_assert_int_eq((int)link_of(m, "gpu0.link")->kind, HW_LINK_C2C);
+	m = inline_machine("{from: desktop-rtx4090-ddr5, gpu0: {link: nvlink-c2c}}");
+	ck_assert_int_eq((int)link_of(m, "gpu0.link")->kind, HW_LINK_C2C);
+	ck_assert_uint_eq(link_of(m, "gpu0.link")->gen, 0);
+}
+END_TEST
+
+START_TEST(resolved_tree_takes_overrides)
+{
+	setup();
+	struct err err;
+	struct yaml_node *tree = NULL, *again = NULL;
+	struct hw_machine *m = NULL;
+	const struct yaml_node *name = parse("gh200");
+	struct err_pos pos = {"s.yaml", 7, 3};
+
+	assert_ok(hw_machine_resolve(name, &a, &tree, &err), err);
+	char *before = yaml_flow_text(&a, tree, true);
+	assert_ok(hw_machine_resolve(tree, &a, &again, &err), err);
+	ck_assert_str_eq(yaml_flow_text(&a, again, true), before);
+	assert_ok(yaml_set_path(&a, again, "gpu0.link.h2d", "100GB/s", "part", &pos, &err), err);
+	assert_ok(yaml_set_path(&a, again, "cpu0.cores", "36", "part", &pos, &err), err);
+	ck_assert_str_eq(yaml_flow_text(&a, tree, true), before); /* no node is shared */
+	assert_ok(hw_machine_load_node(again, &a, &m, &err), err);
+	ck_assert_str_eq(m->name, "gh200");
+	assert_close(value(m, "gpu0.link.h2d"), 100e9, 1e-12);
+	ck_assert_str_eq(number(m, "gpu0.link.h2d")->source, "s.yaml:7");
+	assert_close(hw_num_peak(number(m, "cpu0.flops.fp32")), 7.88e12 / 2, 1e-12);
+	assert_ok(yaml_set_path(&a, again, "gpu0.link.width", "4", "part", &pos, &err), err);
+	assert_ok(yaml_set_path(&a, again, "gpu0.link.part", "pcie-4x16", "part", &pos, &err), err);
+	assert_ok(hw_machine_load_node(again, &a, &m, &err), err);
+	ck_assert_uint_eq(link_of(m, "gpu0.link")->width, 4);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+#define RAM "ram: {capacity: 64GiB, bandwidth: 70GB/s}\n"
+
+START_TEST(refusals)
+{
+	setup();
+	check_refused("gpu0: rtx-4900\n" RAM, 1, 7, "gpu part 'rtx-4900' is unknown; did you mean 'rtx-4090'?");
+	check_refused("gpu0: ryzen-9-7950x\n" RAM, 1, 7, "part 'ryzen-9-7950x' is a cpu, not a gpu");
+	check_refused("gpu0: zzz\n" RAM, 1, 7, "gpu part 'zzz' is unknown; see offsim hw list --parts gpu");
+	check_refused("gpu0: {part: [1]}\n" RAM, 1, 14, "gpu0.part must be the name of a part");
+	check_refused("gpu0: [rtx-4090]\n" RAM, 1, 7, "gpu0 must be a map");
+	check_refused("gpu8: rtx-4090\n" RAM, 1, 1, "unknown key 'gpu8' in machine; did you mean 'gpu0'?");
+	check_refused("gpu1: rtx-4090\n" RAM, 1, 1, "there is a gpu1 but no gpu0");
+	check_refused(RAM "gpu0:\n  part: rtx-4090\n  bandwidht: 1GB/s\n", 4, 3,
+		"unknown key 'bandwidht' in gpu0; did you mean 'bandwidth'?");
+	check_refused(RAM "gpu0: {part: rtx-4090, bandwidth: 900GB}\n", 2, 35,
+		"gpu0.bandwidth: '900GB' is a size; expected a bandwidth such as 55GB/s");
+	check_refused(RAM "gpu0: {part: rtx-4090, bandwidth: {measured: 900}}\n", 2, 46,
+		"measured: '900' has no unit; expected a bandwidth such as 55GB/s");
+	check_refused(RAM "gpu0: {part: rtx-4090, bandwidth: 0GB/s}\n", 2, 35,
+		"'gpu0.bandwidth' must be between 1.00 B/s and 1000 PB/s, not 0GB/s");
+	check_refused(RAM "gpu0: {part: rtx-4090, bandwidth: {spread: 3}}\n", 2, 44,
+		"'spread' must be between 0 and 2, not 3");
+	check_refused(RAM "gpu0: {part: rtx-4090, bandwidth: {points: [[1MiB, 1GB/s]]}}\n", 2, 35,
+		"gpu0.bandwidth does not depend on a size; it has no 'points'");
+	check_refused(RAM "gpu0: {part: rtx-4090, memory: 2e18B}\n", 2, 32,
+		"'memory' must be between 1 B and 888 PiB, not 2e18B");
+	check_refused(RAM "gpu0: {part: rtx-4090, flops: {fp61: 1TFLOP/s}}\n", 2, 32,
+		"unknown key 'fp61' in gpu0.flops; did you mean 'fp16'?");
+	check_refused(RAM "gpu0: {part: rtx-4090, link: {gen: 7}}\n", 2, 36,
+		"'gen' must be between 1 and 6, not 7");
+	check_refused(RAM "gpu0: {part: rtx-4090, link: {width: 3}}\n", 2, 38,
+		"gpu0.link.width is 3; a PCIe link has 1, 2, 4, 8 or 16 lanes");
+	check_refused(RAM "gpu0: {part: rtx-4090, link: pcie-4x3}\n", 2, 30,
+		"link part 'pcie-4x3' is unknown; did you mean 'pcie'?");
+	check_refused(RAM "gpu0: {part: rtx-4090, link: {part: nvlink-c2c, kind: pcie, gen: 4, width: 4}}\n", 2,
+		30, "gpu0.link: nothing is known of PCIe generation 4");
+	check_refused(RAM "gpu0: {part: rtx-4090, link: {h2d_pageable: {points: [[2MiB, 1GB/s], [1MiB, 2GB/s]]}}}\n",
+		2, 70,
+		"'points' must be pairs of size and rate, sizes ascending: [[1MiB, 14GB/s], [4MiB, 17GB/s]]");
+	check_refused("gpu0: rtx-4090\n", 1, 1,
+		"the machine has no 'ram'; state it, such as ram: {capacity: 64GiB, bandwidth: 70GB/s}");
+	check_refused(RAM, 1, 1, "the machine has neither 'cpu0' nor 'gpu0': nothing can compute");
+	check_refused("cpu0: generic-cpu\nram: {capacity: 64GiB}\n", 2, 6,
+		"ram has no 'bandwidth'; state it, such as bandwidth: 70GB/s");
+	check_refused("cpu0: generic-cpu\nram: {part: ddr5, capacity: 64GiB, rate: 5600MT/s}\n", 2, 6,
+		"ram has no 'channels'; state it, such as channels: 2");
+	check_refused("cpu0: generic-cpu\nram: {part: ddr5, rate: 5600MT/s, channels: 2}\n", 2, 6,
+		"ram has no 'capacity'; state it, such as capacity: 24GiB");
+	check_refused("cpu0: generic-cpu\nram: {capacity: 1GiB, bandwidth: 70GB/s}\n", 2, 17,
+		"ram: of 1.00 GiB, 2.00 GiB are reserved and nothing is left; state 'reserved' too");
+	check_refused("cpu0: {cores: 4}\n" RAM, 1, 7, "cpu0 has no 'flops'; state it, such as flops: {fp16: 82TFLOP/s}");
+	check_refused("cpu0: generic-cpu\nnvme0: nvme-gen4\n" RAM, 2, 8,
+		"nvme0 has no 'capacity'; state it, such as capacity: 24GiB");
+	check_refused("from: dekstop-rtx4090-ddr5\n", 1, 7,
+		"machine 'dekstop-rtx4090-ddr5' is unknown; did you mean 'desktop-rtx4090-ddr5'?");
+	check_refused("from: {gpu0: rtx-4090}\n", 1, 7, "'from' must be the name or the file of a machine");
+	check_refused("from: /dev/zero\n", 1, 7, "machine '/dev/zero' is not a plain file");
+	check_refused("from: ./nothing-here\n", 1, 7, "there is no machine file './nothing-here'");
+	check_refused("from: ''\n", 1, 7, "no machine is named");
+	check_refused("from: gh200\nset: 3\n", 2, 6, "'set' must be a map such as {gpu0.link.gen: 3}");
+	check_refused("from: gh200\nset: {gpu0.link.gne: 3}\n", 2, 22,
+		"unknown key 'gne' in gpu0.link; did you mean 'gen'?");
+	check_refused("from: gh200\nset: {gpx0.part: rtx-4090}\n", 2, 18,
+		"unknown key 'gpx0' in machine; did you mean 'gpu0'?");
+	check_refused("- gpu0\n", 1, 1,
+		"a machine is a name, a file, or a map such as {gpu0: rtx-4090, …}; this is a list");
+}
+END_TEST
+
+/* A folder with machine files of our own. */
+static const char *folder(void)
+{
+	char *dir = arena_strdup(&a, "/tmp/offsim-hw-XXXXXX");
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	return dir;
+}
+
+static const char *put(const char *dir, const char *name, const char *text)
+{
+	const char *path = arena_printf(&a, "%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	ck_assert_int_eq(fclose(f), 0);
+	return path;
+}
+
+static void remove_folder(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			unlink(arena_printf(&a, "%s/%s", dir, e->d_name));
+	closedir(d);
+	rmdir(dir);
+}
+
+START_TEST(files_beside_each_other)
+{
+	setup();
+	const char *dir = folder();
+	put(dir, "base.yaml", "description: base\ngpu0: rtx-4090\n" RAM);
+	const char *top = put(dir, "top.yaml", "from: ./base.yaml\nset: {gpu0.link.gen: 3}\n");
+	struct hw_machine *m = load(top);
+
+	ck_assert_str_eq(m->name, "top");
+	ck_assert_str_eq(m->file, top);
+	ck_assert_str_eq(m->description, "base");
+	ck_assert_uint_eq(link_of(m, "gpu0.link")->gen, 3);
+	remove_folder(dir);
+}
+END_TEST
+
+START_TEST(cycles)
+{
+	setup();
+	const char *dir = folder();
+	struct hw_machine *m;
+	struct err err = {0};
+	const char *one = put(dir, "a.yaml", "# comment\nfrom: b.yaml\n");
+
+	put(dir, "b.yaml", "from:   ./a.yaml\n");
+	ck_assert_int_eq(hw_machine_load(one, &a, &m, &err), -1);
+	assert_err(err, ERR_INPUT,
+		arena_printf(&a, "machine './a.yaml' is built from itself: %s -> b.yaml -> ./a.yaml", one));
+	ck_assert_str_eq(err.file, arena_printf(&a, "%s/b.yaml", dir));
+	ck_assert_int_eq(err.line, 1);
+	ck_assert_int_eq(err.col, 9);
+	for (int i = 0; i < 30; i++)
+		put(dir, arena_printf(&a, "c%d.yaml", i), arena_printf(&a, "from: c%d.yaml\n", i + 1));
+	ck_assert_int_eq(hw_machine_load(arena_printf(&a, "%s/c0.yaml", dir), &a, &m, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "more than 16 machines are built from each other: "));
+	put(dir, "d.yaml", "from: a b\n");
+	ck_assert_int_eq(hw_machine_load(arena_printf(&a, "%s/d.yaml", dir), &a, &m, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "machine 'a b' is unknown"));
+	const char *pipe = arena_printf(&a, "%s/e.yaml", dir);
+	ck_assert_int_eq(mkfifo(pipe, 0600), 0); /* must not be waited for */
+	ck_assert_int_eq(hw_machine_load(pipe, &a, &m, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "is not a plain file"));
+	remove_folder(dir);
+}
+END_TEST
+
+/* ---- numbers, copies, canonical text ---- */
+
+START_TEST(numbers_copy_canonical)
+{
+	setup();
+	struct hw_machine *m = load("desktop-rtx4090-ddr5");
+	struct hw_num_ref *refs;
+	size_t n = hw_numbers(m, &a, &refs);
+	const char *text = hw_machine_canonical(m, &a);
+
+	ck_assert_uint_gt(n, 20);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < i; j++)
+			ck_assert_str_ne(refs[i].name, refs[j].name);
+		ck_assert_ptr_nonnull(refs[i].num->source);
+		ck_assert(hw_num_value(refs[i].num) > 0 && isfinite(hw_num_value(refs[i].num)));
+	}
+	ck_assert_ptr_null(strchr(text, '\n'));
+	ck_assert_str_eq(hw_machine_canonical(load("desktop-rtx4090-ddr5"), &a), text);
+	ck_assert_str_ne(hw_machine_canonical(load("gh200"), &a), text);
+	/* Each number counts, and only in the copy. */
+	for (size_t i = 0; i < n; i++) {
+		struct hw_machine *copy = hw_machine_copy(m, &a);
+		ck_assert_str_eq(hw_machine_canonical(copy, &a), text);
+		struct hw_num *num = number(copy, refs[i].name);
+		num->measured = hw_num_value(num) * 1.01;
+		ck_assert_str_ne(hw_machine_canonical(copy, &a), text);
+		ck_assert_str_eq(hw_machine_canonical(m, &a), text);
+	}
+	/* The same contents under other words are the same machine. */
+	ck_assert_str_eq(hw_machine_canonical(inline_machine("from: desktop-rtx4090-ddr5\ndescription: mine\n"
+							     "name: x\n"),
+				 &a),
+		text);
+}
+END_TEST
+
+START_TEST(all_machines_and_parts)
+{
+	setup();
+	const char **names;
+	size_t n;
+	struct err err;
+
+	assert_ok(datadir_list(&a, "hw/machines", ".yaml", &names, &n, &err), err);
+	ck_assert_uint_ge(n, 3);
+	for (size_t i = 0; i < n; i++) {
+		struct hw_machine *m = load(names[i]);
+		ck_assert_str_eq(m->name, names[i]);
+		ck_assert(*m->description);
+	}
+	for (int k = 0; k < HW_PART_N; k++) {
+		struct hw_part *parts;
+		assert_ok(hw_parts((enum hw_part_kind)k, &a, &parts, &n, &err), err);
+		ck_assert_uint_ge(n, 3);
+		for (size_t i = 0; i < n; i++)
+			ck_assert_msg(*parts[i].description, "%s has no description", parts[i].name);
+	}
+}
+END_TEST
+
+/* Every number of the parts says where it was read; measured rates stay below peaks (a GPU's compute may
+   clock above its datasheet), and curves end where the number for large transfers is. */
+static void check_number_node(const struct yaml_node *node, const char *part)
+{
+	double peak = 0, measured = 0;
+	const struct yaml_node *peak_node = yaml_get(node, "peak"), *measured_node = yaml_get(node, "measured");
+	const struct yaml_node *points = yaml_get(node, "points");
+	struct err err;
+
+	ck_assert_msg(yaml_get(node, "source") && *yaml_get(node, "source")->text, "%s: %s:%d has no source", part,
+		node->pos.file, node->pos.line);
+	ck_assert_msg(yaml_get(node, "spread") != NULL, "%s: %s:%d has no spread", part, node->pos.file,
+		node->pos.line);
+	if (peak_node && measured_node && !units_parse(peak_node->text, UNIT_BYTES_RATE, &peak, &err) &&
+		!units_parse(measured_node->text, UNIT_BYTES_RATE, &measured, &err))
+		ck_assert(measured <= peak);
+	if (!points)
+		return;
+	const struct yaml_node *last = points->child;
+	while (last->next)
+		last = last->next;
+	if (!measured_node)
+		measured_node = yaml_get(node, "assumed");
+	ck_assert_str_eq(last->child->next->text, measured_node->text);
+}
+
+static void walk(const struct yaml_node *node, const char *part)
+{
+	if (node->kind != YAML_MAP)
+		return;
+	if (yaml_get(node, "peak") || yaml_get(node, "measured") || yaml_get(node, "assumed") ||
+		yaml_get(node, "efficiency"))
+		check_number_node(node, part);
+	else
+		for (const struct yaml_node *c = node->child; c; c = c->next)
+			walk(c, part);
+}
+
+START_TEST(every_number_has_a_source)
+{
+	static const char *const files[] = {"gpus", "cpus", "links", "dram", "nvme"};
+	const char *dir;
+	struct err err;
+
+	setup();
+	assert_ok(datadir_find(&a, &dir, &err), err);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		struct yaml_node *root;
+		assert_ok(yaml_read_file(arena_printf(&a, "%s/hw/parts/%s.yaml", dir, files[i]), &a, &root, &err),
+			err);
+		for (const struct yaml_node *part = root->child; part; part = part->next)
+			walk(part, part->key);
+	}
+}
+END_TEST
+
+START_TEST(help_tables)
+{
+	for (int k = 0; k < HW_PARAMS_N; k++) {
+		size_t n;
+		const char *prefix;
+		const struct param *rows = hw_params((enum hw_params_kind)k, &n, &prefix);
+		ck_assert_uint_gt(n, 2);
+		ck_assert(!strncmp(prefix, "machine", 7));
+		for (size_t i = 0; i < n; i++)
+			ck_assert(*rows[i].help);
+	}
+}
+END_TEST
+
+START_TEST(printing)
+{
+	char *text = NULL;
+	size_t len;
+
+	setup();
+	FILE *f = open_memstream(&text, &len);
+	hw_machine_print(load("gh200"), f);
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(text, "gpu0.link.h2d"));
+	ck_assert_ptr_nonnull(strstr(text, "378 GB/s"));
+	ck_assert_ptr_nonnull(strstr(text, "450 GB/s"));
+	ck_assert_ptr_nonnull(strstr(text, "nvbandwidth"));
+	free(text);
+}
+END_TEST
+
+TEST_MAIN("hw", desktop, gh200, cpu_only, routes, pcie_peaks, pcie_widths_scale,
+	pageable_curve_is_what_was_measured, curve_interpolation, number_faces, three_lines,
+	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides, refusals,
+	files_beside_each_other, cycles, numbers_copy_canonical, all_machines_and_parts, every_number_has_a_source,
+	help_tables, printing)
