@@ -5,11 +5,15 @@ MAKEFLAGS += --no-builtin-rules
 
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
+DESTDIR ?=
 MODE    ?= release
 BUILD   ?= build/$(MODE)
-CC      ?= cc
+FUZZ_SECONDS ?= 600
 ifeq ($(origin CC),default)
 CC      := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX     := g++
 endif
 
 CSTD     := -std=c11 -D_GNU_SOURCE -ffp-contract=off
@@ -20,6 +24,8 @@ OPT.debug   := -O0 -g3
 OPT.asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT.tsan    := -O1 -g -fsanitize=thread
 OPT.cov     := -O0 -g --coverage
+OPT.fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
+               -fno-omit-frame-pointer
 ifeq ($(OPT.$(MODE)),)
 $(error MODE=$(MODE): must be one of release, debug, asan, tsan, cov)
 endif
@@ -27,46 +33,176 @@ ifdef DEVELOPER
 WARN += -Werror
 endif
 
-PKGS     := gsl sqlite3 jansson libfyaml
-CPPFLAGS  = -I. -DOFFSIM_VERSION='"$(VERSION)"' -DOFFSIM_PREFIX='"$(PREFIX)"' -I$(BUILD)/gen $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-CFLAGS   ?=
-ALL_CFLAGS = $(CSTD) $(WARN) $(OPT.$(MODE)) $(CPPFLAGS) $(CFLAGS)
-LDLIBS    = $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
-CHECK_LIBS = $(shell pkg-config --libs check 2>/dev/null)
+# pkg-config and the libraries may not be there yet when this file is read (see deps): asked at first use, once.
+once        = $(or $($(1)_),$(eval $(1)_ := $(shell $(2)) )$($(1)_))
+PKGS       := gsl sqlite3 jansson libfyaml
+PKG_CFLAGS  = $(call once,PKG_CFLAGS,pkg-config --cflags $(PKGS))
+PKG_LIBS    = $(call once,PKG_LIBS,pkg-config --libs $(PKGS))
+CHECK_LIBS  = $(call once,CHECK_LIBS,pkg-config --libs check)
+CPPFLAGS    = -I. -DOFFSIM_VERSION='"$(VERSION)"' -I$(BUILD)/gen $(PKG_CFLAGS)
+CFLAGS     ?=
+DEFINES     =
+ALL_CFLAGS  = $(CSTD) $(WARN) $(OPT.$(MODE)) $(CPPFLAGS) $(CFLAGS)
+LDLIBS      = $(PKG_LIBS) -lm -lpthread
 
 # The library is every layer below the command line; what a file may include is checked by tests/layers.sh.
 LIB_SRC := $(sort $(wildcard base/*.c hw/*.c models/*.c plots/*.c) $(filter-out sim/cmd/%,$(wildcard sim/*/*.c)))
 BIN_SRC := $(sort $(wildcard sim/cmd/*.c))
 TST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/physics/test_*.c))
+FUZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+# Programs that the command-line tests and the benchmark run.
+AID_SRC := $(sort $(wildcard tests/simgrid/*.c tests/bench/*.c))
+AID_CXX := $(sort $(wildcard tests/simgrid/*.cpp))
 HDRS    := $(sort $(wildcard base/*.h hw/*.h models/*.h plots/*.h sim/*.h sim/*/*.h tests/*.h))
 obj      = $(1:%.c=$(BUILD)/%.o)
+TESTS   := $(TST_SRC:%.c=$(BUILD)/%)
+AIDS    := $(AID_SRC:%.c=$(BUILD)/%) $(AID_CXX:%.cpp=$(BUILD)/%)
 
-all: $(BUILD)/offsim $(BUILD)/liboffsim.a
--include $(patsubst %.o,%.d,$(call obj,$(LIB_SRC) $(BIN_SRC) $(TST_SRC)))
+# V=1 shows whole commands.
+Q        = $(if $(V),,@)
+say      = $(if $(V),,@printf '  %-5s %s\n' $(1) '$(or $(2),$@)')
+# Sub-makes of demo and check use every processor unless -j says otherwise.
+NPROC    = $(shell nproc 2>/dev/null || echo 2)
+JOBS     = --output-sync $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
+SUBMAKE  = $(MAKE) --no-print-directory $(JOBS)
+ifneq ($(filter demo check bench fuzz,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
 
-# Rebuild when the flags change.
+all: $(BUILD)/offsim $(BUILD)/liboffsim.a ## build the program and the library (MODE=release|debug|asan|tsan|cov, V=1, DEVELOPER=1)
+-include $(patsubst %.o,%.d,$(call obj,$(LIB_SRC) $(BIN_SRC) $(TST_SRC) $(FUZ_SRC) $(AID_SRC)))
+-include $(AID_CXX:%.cpp=$(BUILD)/%.d) $(HDRS:%.h=$(BUILD)/%.h.ok.d)
+
+# Rebuild when the flags change; the prefix is known to datadir.c alone.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' >$@
+$(BUILD)/prefix: FORCE
+	@mkdir -p $(@D); echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' >$@
+$(BUILD)/base/datadir.o: $(BUILD)/prefix
+$(BUILD)/base/datadir.o: DEFINES = -DOFFSIM_PREFIX='"$(PREFIX)"'
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) $(DEFINES) -MMD -MP -c -o $@ $<
+$(BUILD)/liboffsim.a: $(call obj,$(LIB_SRC))
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/offsim: $(call obj,$(BIN_SRC)) $(BUILD)/liboffsim.a
+	$(call say,LINK)
+	$(Q)$(CC) $(OPT.$(MODE)) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(TESTS) $(AID_SRC:%.c=$(BUILD)/%): %: %.o $(BUILD)/liboffsim.a
+	$(call say,LINK)
+	$(Q)$(CC) $(OPT.$(MODE)) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CHECK_LIBS)
+$(AID_CXX:%.cpp=$(BUILD)/%): $(BUILD)/%: %.cpp
+	@mkdir -p $(@D)
+	$(call say,CXX)
+	$(Q)$(CXX) -std=c++17 -O2 -MMD -MP -MF $@.d -MT $@ -o $@ $< $(LDFLAGS) $(shell pkg-config --cflags --libs simgrid)
+
 # schema.sql, embedded
 $(BUILD)/gen/schema_sql.h: sim/store/schema.sql
 	@mkdir -p $(@D)
-	{ echo 'static const char schema_sql[] ='; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<; echo ';'; } >$@
+	@{ echo 'static const char schema_sql[] ='; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<; echo ';'; } >$@
 $(BUILD)/sim/store/store.o: $(BUILD)/gen/schema_sql.h
-$(BUILD)/liboffsim.a: $(call obj,$(LIB_SRC))
-	rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/offsim: $(call obj,$(BIN_SRC)) $(BUILD)/liboffsim.a
-	$(CC) $(OPT.$(MODE)) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/liboffsim.a
-	$(CC) $(OPT.$(MODE)) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(CHECK_LIBS)
+# schema.sql, embedded: end
 
-check-unit: $(patsubst %.c,$(BUILD)/%,$(TST_SRC))
-	@set -e; for t in $(patsubst %.c,$(BUILD)/%,$(TST_SRC)); do $$t; done
+deps: ## install what is missing to build and run (nothing when all is there)
+	@tests/deps.sh
+deps-check: deps ## install what is missing to test as well
+	@tests/deps.sh check
 
-clean:
+demo: deps ## install what is missing, build, simulate the headline scenario, store it, draw it
+	@$(SUBMAKE) all
+	@scenarios/demo.sh $(BUILD)/offsim build/demo
+
+check: deps-check ## install what is missing, build and run every test
+	@$(SUBMAKE) --keep-going check-all
+check-all: check-unit check-cli check-headers check-layers
+
+# A sanitizer's complaint must not look like one of the program's own exit statuses.
+TEST_ENV = env -u OFFSIM_DATA NO_COLOR=1 OFFSIM='$(abspath $(BUILD)/offsim)' BUILD='$(BUILD)' MODE='$(MODE)' CC='$(CC)' \
+	PREFIX='$(PREFIX)' ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=exitcode=99:print_stacktrace=1 LSAN_OPTIONS=exitcode=99 \
+	TSAN_OPTIONS=exitcode=99 CK_TIMEOUT_MULTIPLIER=$(if $(filter asan tsan cov,$(MODE)),5,1)
+check-unit: $(TESTS:%=%.run) ## the unit and physics tests
+$(TESTS:%=%.run): %.run: % FORCE
+	@$(TEST_ENV) $<
+check-cli: all $(AIDS) clang-build ## the tests of the command line
+	@$(TEST_ENV) prove -j$(NPROC) tests/cli
+check-headers: $(HDRS:%.h=$(BUILD)/%.h.ok) ## every header compiles alone
+$(BUILD)/%.h.ok: %.h $(BUILD)/flags
+	@mkdir -p $(@D); echo '#include "$<"' | \
+		$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -MT $@ -x c -fsyntax-only - && touch $@
+check-layers: ## who includes whom, and a few more rules about the tree
+	@tests/layers.sh
+
+# A second compiler's program, whose results must be the same to the byte, and the readers under libFuzzer.
+clang-build: | all
+	@if tests/fuzz/run.sh have; then \
+		$(MAKE) --no-print-directory CC=clang MODE=release BUILD=build/clang all && \
+		$(MAKE) --no-print-directory fuzz-build; \
+	else echo '  (no clang with libFuzzer: tests that need it are skipped)'; fi
+fuzz-build:
+	@$(MAKE) --no-print-directory CC=clang MODE=fuzz BUILD=build/fuzz fuzz-programs
+fuzz-programs: $(FUZ_SRC:%.c=$(BUILD)/%)
+$(FUZ_SRC:%.c=$(BUILD)/%): %: %.o $(BUILD)/liboffsim.a
+	$(call say,LINK)
+	$(Q)$(CC) $(OPT.fuzz) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS)
+fuzz: ## every reader under libFuzzer, FUZZ_SECONDS=600 each
+	@tests/fuzz/run.sh have || { echo 'make fuzz needs clang with libFuzzer; make deps-check installs it' >&2; exit 1; }
+	@$(SUBMAKE) fuzz-build
+	@tests/fuzz/run.sh fuzz $(FUZZ_SECONDS)
+fuzz-merge: fuzz-build ## keep what fuzzing found: the fewest inputs that add coverage go to tests/fuzz/corpus
+	@tests/fuzz/run.sh merge
+
+bench: ## speed: events per second, against SimGrid, what storing costs
+	@$(SUBMAKE) all $(AIDS)
+	@OFFSIM=$(BUILD)/offsim BUILD=$(BUILD) tests/bench/bench.sh
+
+# After `make MODE=cov check`: lines that ran, per file, the least covered first.
+coverage: ## the table that MODE=cov check ends with
+	@cd $(BUILD) && find base hw models plots sim -name '*.gcda' | xargs gcov -n -s $(CURDIR) -r | awk '\
+		/^File /  { gsub("\047", "", $$2); file = $$2 } \
+		/^Lines executed/ && file ~ /\.c$$/ { split($$2, p, /[:%]/); n = $$4; hit += p[2] * n / 100; all += n; \
+			printf "%6.1f%% of %5d  %s\n", p[2], n, file | "sort -n"; file = "" } \
+		/^No executable/ { file = "" } \
+		END { close("sort -n"); if (all) printf "%6.1f%% of %5d lines\n", 100 * hit / all, all }'
+ifeq ($(MODE),cov)
+check-all: ; @$(MAKE) --no-print-directory coverage
+$(TESTS:%=%.run) check-cli: | forget-coverage
+forget-coverage: ; @mkdir -p $(BUILD) && find $(BUILD) -name '*.gcda' -delete
+endif
+
+# What programs read at run time. uninstall removes what install installs, and the folders of ours that are empty then.
+D        = $(DESTDIR)$(PREFIX)
+SHARE    = share/offsim
+DATA     = $(shell find hw models/cards scenarios plots -type f \( -name '*.yaml' -o -name '*.csv' -o -name '*.otr' -o \
+             -name '*.gp' \))
+HEADER  := $(wildcard sim/offsim.h)
+install: all $(BUILD)/install/liboffsim.a ## PREFIX=/usr/local, DESTDIR=
+	install -D -m755 $(BUILD)/offsim '$D/bin/offsim'
+	install -D -m644 $(BUILD)/install/liboffsim.a '$D/lib/liboffsim.a'
+	$(if $(HEADER),install -D -m644 $(HEADER) '$D/include/offsim.h')
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(PKGS)|' offsim.pc.in >$(BUILD)/install/offsim.pc
+	install -D -m644 $(BUILD)/install/offsim.pc '$D/lib/pkgconfig/offsim.pc'
+	@set -e; for f in $(DATA); do install -D -m644 $$f '$D/$(SHARE)'/$$f; done; \
+	echo "$(words $(DATA)) data files -> $D/$(SHARE)"
+uninstall: ## with the PREFIX and DESTDIR of install
+	rm -f '$D/bin/offsim' '$D/lib/liboffsim.a' '$D/include/offsim.h' '$D/lib/pkgconfig/offsim.pc'
+	@if [ -d '$D/$(SHARE)' ]; then \
+		(cd '$D/$(SHARE)' && rm -f $(DATA)); find '$D/$(SHARE)' -depth -type d -empty -delete; \
+	fi; echo "$(words $(DATA)) data files out of $D/$(SHARE)"
+# The library exports nothing but the functions of offsim.h.
+$(BUILD)/install/liboffsim.a: $(BUILD)/liboffsim.a
+	@mkdir -p $(@D)
+	$(call say,AR)
+	$(Q)$(LD) -r -o $(@D)/offsim.o --whole-archive $<
+	$(Q)objcopy --wildcard --keep-global-symbol='offsim_*' $(@D)/offsim.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(@D)/offsim.o
+
+clean: ## remove build/
 	rm -rf build
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all check-unit clean FORCE
+.PHONY: all deps deps-check demo check check-all check-unit check-cli check-headers check-layers clang-build \
+	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

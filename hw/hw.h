@@ -76,7 +76,8 @@ struct hw_link {
 	int near, far;          /* indices into memories */
 	unsigned gen, width;    /* PCIe generation and lanes; 0 elsewhere */
 	struct hw_rate h2d, d2h;                   /* from and to pinned memory, copy engines */
-	struct hw_rate h2d_pageable, d2h_pageable; /* through the driver's staging buffer; equal to the pinned ones where that costs nothing */
+	struct hw_rate h2d_pageable, d2h_pageable; /* through the driver's staging buffer; equal to the pinned
+	                                              ones where that costs nothing */
 	struct hw_num both_bytes_s;                /* two-way sum */
 	struct hw_num latency_s;                   /* of one copy, submission to first byte */
 	double pageable_dram_weight; /* times a pageable byte crosses the DRAM bus (pinned: once) */

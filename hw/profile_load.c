@@ -12,7 +12,7 @@ static int need_flops(const struct profile_layers *l, const struct hw_num *flops
 	return profile_missing(l, "flops", "{fp16: 82TFLOP/s}", err);
 }
 
-static int profile_set_size(const struct profile_layers *l, const char *key, double capacity, double reserved,
+static int set_size(const struct profile_layers *l, const char *key, double capacity, double reserved,
 	struct hw_memory *mem, struct err *err)
 {
 	const struct yaml_node *at = yaml_get(l->own, key);
@@ -40,7 +40,7 @@ static int fill_gpu(struct profile *p, const struct profile_layers *l, struct gp
 	*mem = (struct hw_memory){.name = l->name, .kind = HW_MEMORY_GPU, .part = raw->part ? raw->part : ""};
 	*d = (struct hw_device){.name = l->name, .kind = HW_DEVICE_GPU, .part = mem->part};
 	d->copy_engines = (unsigned)raw->copy_engines;
-	if (profile_set_size(l, "memory", raw->memory, raw->reserved, mem, err) ||
+	if (set_size(l, "memory", raw->memory, raw->reserved, mem, err) ||
 		profile_layered_num(p, l, "bandwidth", UNIT_BYTES_RATE, &mem->bandwidth_bytes_s, err) ||
 		profile_need_num(l, &mem->bandwidth_bytes_s, "bandwidth", "1008GB/s", err) ||
 		profile_flops(p, l, 1, d->flops_s, err) || need_flops(l, d->flops_s, err))
@@ -105,8 +105,13 @@ static int fill_dram_bandwidth(struct profile *p, const struct profile_layers *l
 	if (profile_num(p, part, UNIT_BYTES_RATE, what, num, err))
 		return -1;
 	profile_scale(num, (double)raw->sockets);
-	if (!isnan(raw->rate) && raw->channels)
+	if (!isnan(raw->rate) && raw->channels) {
 		num->peak = raw->rate * 8 * (double)(raw->channels * raw->sockets);
+		num->measured = 0; /* of other modules */
+		num->source = arena_printf(p->a, "peak: %.0f MT/s x 8 B x %u channels; efficiency: %s",
+			raw->rate / 1e6, (unsigned)(raw->channels * raw->sockets),
+			num->source ? num->source : "none stated");
+	}
 	return profile_num(p, own, UNIT_BYTES_RATE, what, num, err);
 }
 
@@ -139,7 +144,7 @@ static int load_ram(struct profile *p, const struct yaml_node *own, const char *
 
 	if (profile_layers_find(p, HW_PART_DRAM, own, "generic-ram", &l, err) ||
 		fill_ram(p, &l, &raw, mem, err) ||
-		profile_set_size(&l, "capacity", raw.capacity, raw.reserved, mem, err))
+		set_size(&l, "capacity", raw.capacity, raw.reserved, mem, err))
 		return -1;
 	return need_dram_bandwidth(&l, &raw, &mem->bandwidth_bytes_s, err);
 }
@@ -175,7 +180,7 @@ static int load_nvme(struct profile *p, const struct yaml_node *own, const char 
 		profile_need_num(&l, &link->d2h.num, "read", "6GB/s", err) ||
 		profile_need_num(&l, &link->h2d.num, "write", "3GB/s", err))
 		return -1;
-	return profile_set_size(&l, "capacity", raw.capacity, raw.reserved, mem, err);
+	return set_size(&l, "capacity", raw.capacity, raw.reserved, mem, err);
 }
 
 /* ---- parts alone ---- */

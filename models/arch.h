@@ -21,7 +21,7 @@ enum arch_window {
 struct arch_layer {
 	uint32_t n_head, n_kv_head;
 	uint32_t window;   /* 0: none */
-	uint32_t ffn;	   /* inner width of the dense feed-forward; 0 in a MoE layer */
+	uint32_t ffn;      /* inner width of the dense feed-forward; 0 in a MoE layer */
 	uint32_t n_expert; /* 0: dense */
 };
 
@@ -52,9 +52,9 @@ struct arch {
 	bool bias, ffn_bias;
 	bool tied;
 	bool output_bias; /* attn_output is biased when attn_q is */
-	bool qk_norm;	  /* a norm of head_dim over queries and keys */
+	bool qk_norm;     /* a norm of head_dim over queries and keys */
 	bool layer_norm;  /* norms have a bias (LayerNorm, not RMSNorm) */
-	bool plain_ffn;	  /* up and down, no gate */
+	bool plain_ffn;   /* up and down, no gate */
 	bool learned_position;
 	enum arch_window window;
 	/* MoE */

@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 
-#include "base/intern.h"
 #include "base/err.h"
+#include "base/intern.h"
 
 struct query;
 
@@ -24,7 +24,7 @@ struct query_key {
 };
 
 struct query_keys {
-	struct query_key *at; /* parameters in the order of the scenarios, then columns */
+	const struct query_key *at; /* parameters in the order of the scenarios, then columns */
 	size_t n;
 };
 

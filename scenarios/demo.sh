@@ -1,5 +1,5 @@
 #!/bin/sh
-# demo.sh [OFFSIM [FOLDER]]: what `make demo` shows. The headline scenario, then the same with 0 to 80 of its layers
+# demo.sh [OFFSIM [FOLDER]]: what `make demo` shows. The headline scenario, then the same with other numbers of layers
 # on the GPU, stored and drawn. All it makes is in FOLDER.
 set -eu
 offsim=${1:-build/release/offsim}
@@ -31,7 +31,7 @@ simulate
 
 step "2. The same with other numbers of layers on the GPU; all are stored in $db"
 printf '%22s  %12s\n' 'layers on the GPU' 'tokens/s'
-for layers in 0 8 16 24 32 40 48 56 64 72 80; do
+for layers in 0 8 16 24 32 40 48 56; do
 	json=$(simulate --set "flags.gpu-layers=$layers" --json)
 	rate=$(printf '%s\n' "$json" | number decode_tok_s)
 	if [ -n "$rate" ]; then

@@ -48,12 +48,18 @@ void flow_reserve(struct flow_net *net, const struct op *op)
 	if (n < 2 * net->seen_cap)
 		n = 2 * net->seen_cap;
 
-	size_t old = net->seen_cap, hops = (size_t)net->ops->max_hops, stride = (size_t)net->charge_stride;
+	size_t old = net->seen_cap, hops = (size_t)opgraph_max_hops(net->ops), stride = (size_t)net->charge_stride;
 	net->seen = regrow(net->arena, net->seen, old, n, sizeof(*net->seen));
 	net->link = regrow(net->arena, net->link, old * hops, n * hops, sizeof(*net->link));
 	if (stride)
 		net->charge = regrow(net->arena, net->charge, old * stride, n * stride, sizeof(*net->charge));
 	net->seen_cap = n;
+}
+
+/* The operation behind a hop id. */
+static inline struct op *flow_of(const struct flow_net *net, uint32_t id)
+{
+	return opgraph_at(net->ops, id >> net->ops->hop_shift);
 }
 
 static void mark(struct flow_net *net, int r)
@@ -95,17 +101,12 @@ static void schedule(struct flow_net *net, struct op *op, sim_time now)
 	heap_set(net->events, op->slot, at, op->priority, op->sequence);
 }
 
-void flow_join(struct flow_net *net, struct op *op, sim_time now)
+static void link_in(struct flow_net *net, struct op *op, sim_time now)
 {
-	uint32_t id = op->slot * (uint32_t)net->ops->max_hops;
+	uint32_t id = op->slot << net->ops->hop_shift;
 
-	op->state = OP_FLOWING;
-	op->remaining = op->amount;
-	op->since = now;
-	op->flow.rate = 0;
 	for (int h = 0; h < op->flow.n_hops; h++, id++) {
-		int r = op->flow.hop[h].resource;
-		struct flow_resource *res = &net->resource[r];
+		struct flow_resource *res = &net->resource[op->flow.hop[h].resource];
 
 		if (res->n_flows++ == 0)
 			res->busy_since = now;
@@ -113,18 +114,70 @@ void flow_join(struct flow_net *net, struct op *op, sim_time now)
 		if (res->first != NO_LINK)
 			net->link[res->first].prev = id;
 		res->first = id;
-		mark(net, r);
 	}
-	if (op->flow.n_hops == 0) {
-		op->flow.rate = op->flow.cap;
-		op->flow.bottleneck = MAXMIN_CAP;
+}
+
+/* Gives a new flow what the others leave, if that is fair: then nobody else's rate changes and there is nothing
+   to solve. It is fair when the newcomer stops at its cap, or at a resource on which nobody is faster (an
+   allocation is max-min fair when each flow is at its cap or has such a full resource; the others keep theirs). */
+static bool take_leftover(struct flow_net *net, struct op *op)
+{
+	double rate = op->flow.cap, fastest_there = 0;
+	int bottleneck = MAXMIN_CAP;
+	for (int h = 0; h < op->flow.n_hops; h++) {
+		int r = op->flow.hop[h].resource;
+		const struct flow_resource *res = &net->resource[r];
+		double left = net->capacity[r], fastest = 0;
+
+		if (res->marked)
+			return false;
+		for (uint32_t id = res->first; id != NO_LINK; id = net->link[id].next) {
+			const struct maxmin_flow *f = &flow_of(net, id)->flow;
+			left -= f->hop[id & (uint32_t)(opgraph_max_hops(net->ops) - 1)].weight * f->rate;
+			if (f->rate > fastest)
+				fastest = f->rate;
+		}
+		double share = left / op->flow.hop[h].weight;
+		if (share < rate) {
+			rate = share;
+			bottleneck = r;
+			fastest_there = fastest;
+		}
+	}
+	if (rate < fastest_there || !(rate > 0))
+		return false;
+	op->flow.rate = rate;
+	op->flow.bottleneck = bottleneck;
+	return true;
+}
+
+void flow_join(struct flow_net *net, struct op *op, sim_time now)
+{
+	op->state = OP_FLOWING;
+	op->remaining = op->amount;
+	op->since = now;
+	if (take_leftover(net, op)) {
 		schedule(net, op, now);
+	} else {
+		op->flow.rate = 0;
+		for (int h = 0; h < op->flow.n_hops; h++)
+			mark(net, op->flow.hop[h].resource);
 	}
+	link_in(net, op, now);
+}
+
+/* Does anybody on r stop there? If not, more room on it changes nothing. */
+static bool limits_somebody(const struct flow_net *net, int r)
+{
+	for (uint32_t id = net->resource[r].first; id != NO_LINK; id = net->link[id].next)
+		if (flow_of(net, id)->flow.bottleneck == r)
+			return true;
+	return false;
 }
 
 void flow_leave(struct flow_net *net, struct op *op, sim_time now)
 {
-	uint32_t id = op->slot * (uint32_t)net->ops->max_hops;
+	uint32_t id = op->slot << net->ops->hop_shift;
 
 	advance(net, op, now);
 	for (int h = 0; h < op->flow.n_hops; h++, id++) {
@@ -141,7 +194,7 @@ void flow_leave(struct flow_net *net, struct op *op, sim_time now)
 		res->moved += op->amount * op->flow.hop[h].weight;
 		if (--res->n_flows == 0)
 			res->busy += now - res->busy_since;
-		else
+		else if (limits_somebody(net, r))
 			mark(net, r);
 	}
 }
@@ -167,11 +220,9 @@ static void collect(struct flow_net *net, struct op *op, size_t *n)
 static size_t gather(struct flow_net *net, int r)
 {
 	size_t n = 0, done = 0;
-	uint32_t hops = (uint32_t)net->ops->max_hops;
-
 	net->resource[r].visited = net->round;
 	for (uint32_t id = net->resource[r].first; id != NO_LINK; id = net->link[id].next)
-		collect(net, opgraph_at(net->ops, id / hops), &n);
+		collect(net, flow_of(net, id), &n);
 	for (; done < n; done++) {
 		const struct op *op = net->member[done];
 		for (int h = 0; h < op->flow.n_hops; h++) {
@@ -182,7 +233,7 @@ static size_t gather(struct flow_net *net, int r)
 			if (res->n_flows == 1)
 				continue; /* op itself */
 			for (uint32_t id = res->first; id != NO_LINK; id = net->link[id].next)
-				collect(net, opgraph_at(net->ops, id / hops), &n);
+				collect(net, flow_of(net, id), &n);
 		}
 	}
 	return n;

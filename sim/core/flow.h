@@ -6,7 +6,10 @@
  * and rates solved once for each moment at which something changed:
  *
  *	join, leave ──> resources marked ──> flow_settle(now): components of the marked ones
- *	                                     are solved anew, their completion events moved
+ *	           └──> nothing to do        are solved anew, their completion events moved
+ *
+ * Most changes need no solving: a newcomer that can live on what the others leave, or a leaver that nobody
+ * waited for, changes no other rate.
  *
  * Progress is kept lazily: `remaining` is as of `since`, and only touched when the rate changes. A
  * completion time is rounded up to the picosecond: never early, at most 1 ps late.
@@ -29,7 +32,7 @@ struct flow_resource {
 	double moved;       /* units moved by flows that are done */
 };
 
-/* A flow's place in the lists of the resources it crosses; id = slot * max_hops + hop. */
+/* A flow's place in the lists of the resources it crosses; id = slot << hop_shift | hop. */
 struct flow_link {
 	uint32_t next, prev;
 };

@@ -10,8 +10,9 @@ void opgraph_init(struct opgraph *g, int max_hops, struct arena *a)
 		.free_edge = OP_NONE,
 		.ready_head = OP_NONE,
 		.ready_tail = OP_NONE,
-		.max_hops = max_hops,
 	};
+	while (opgraph_max_hops(g) < max_hops)
+		g->hop_shift++;
 }
 
 static void add_chunk(struct opgraph *g)
@@ -27,13 +28,13 @@ static void add_chunk(struct opgraph *g)
 
 	struct op *op = arena_array(g->arena, struct op, OPGRAPH_CHUNK);
 	struct maxmin_hop *hop =
-		arena_array(g->arena, struct maxmin_hop, (size_t)OPGRAPH_CHUNK * (size_t)g->max_hops);
+		arena_array(g->arena, struct maxmin_hop, (size_t)OPGRAPH_CHUNK << g->hop_shift);
 	g->chunk[g->n_chunks++] = op;
 	/* Onto the free list so that the lowest slot comes off first. */
 	for (uint32_t i = OPGRAPH_CHUNK; i-- > 0;) {
 		op[i].slot = g->n_slots + i;
 		op[i].generation = 1;
-		op[i].flow.hop = hop + (size_t)i * (size_t)g->max_hops;
+		op[i].flow.hop = hop + ((size_t)i << g->hop_shift);
 		op[i].next = g->first_free;
 		g->first_free = op[i].slot;
 	}
@@ -42,8 +43,8 @@ static void add_chunk(struct opgraph *g)
 
 struct op *opgraph_add(struct opgraph *g, const struct maxmin_hop *hop, int n_hops)
 {
-	if (n_hops > g->max_hops)
-		BUG("an operation crosses %d resources; the graph was made for %d", n_hops, g->max_hops);
+	if (n_hops > opgraph_max_hops(g))
+		BUG("an operation crosses %d resources; the graph was made for %d", n_hops, opgraph_max_hops(g));
 	if (g->first_free == OP_NONE)
 		add_chunk(g);
 

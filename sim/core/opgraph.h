@@ -68,7 +68,7 @@ struct opgraph {
 	uint32_t n_live;
 	struct op_edge *edge;
 	uint32_t n_edges, edges_cap, free_edge;
-	int max_hops;
+	int hop_shift; /* each slot has 1 << hop_shift hops */
 	uint64_t next_sequence;
 	uint32_t ready_head, ready_tail; /* pending reached 0, not yet looked at; FIFO */
 };
@@ -90,6 +90,11 @@ void opgraph_finish(struct opgraph *g, struct op *op, opgraph_released_fn *relea
 void opgraph_recycle(struct opgraph *g, struct op *op);
 
 #define OPGRAPH_CHUNK 256
+
+static inline int opgraph_max_hops(const struct opgraph *g)
+{
+	return 1 << g->hop_shift;
+}
 
 static inline struct op *opgraph_at(const struct opgraph *g, uint32_t slot)
 {

@@ -1,114 +1,87 @@
 #!/bin/sh
 # offsim flows against two programs that share nothing with it: exact_flows (ours, plain, long double) and SimGrid.
 # Random cases with shared paths of several links, equal start times and sizes; see tests/simgrid/gen_flows.c.
-cd "$(dirname "$0")/../.." || exit 1
+. tests/cli/tap.sh
 BUILD=${BUILD:-build/release}
-OFFSIM=${OFFSIM:-$BUILD/offsim}
-bin=$BUILD/simgrid
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
-n=0
-ok() {
-	n=$((n + 1))
-	echo "ok $n - $1"
-}
-not_ok() {
-	n=$((n + 1))
-	echo "not ok $n - $1"
-}
-diag() {
-	sed 's/^/# /' "$@"
-}
 
 # SEED and the options of gen_flows: [-w] [-s SPREAD] SEED N_LINKS N_STREAMS N_FLOWS MAX_HOPS
 cases() {
 	k=1
 	while [ $k -le 30 ]; do
 		wide=
-		[ $((k % 3)) -eq 0 ] && wide=-w
-		echo $wide $k $((2 + k * 7 % 11)) $((1 + k * 5 % 12)) $((20 + k * 97 % 381)) $((1 + k % 4))
+		[ $((k % 3)) -ne 0 ] || wide=-w
+		printf '%s\n' "$wide $k $((2 + k * 7 % 11)) $((1 + k * 5 % 12)) $((20 + k * 97 % 381)) $((1 + k % 4))"
 		k=$((k + 1))
 	done
-	# More streams than links, and long runs: only with gaps, or rounding errors would grow without bound.
-	echo 31 40 100 2000 6
-	echo -s 8 32 10 8 20000 4
-	echo -w -s 8 33 12 12 20000 4
+	# Many streams; and long runs: with gaps, or rounding errors would grow without bound.
+	printf '%s\n' '31 40 100 2000 6' '-s 8 32 10 8 20000 4' '-w -s 8 33 12 12 20000 4'
 }
 
+agree() {
+	awk -f tests/simgrid/compare.awk "$1" "$2"
+}
+differ() {
+	! agree "$1" "$2"
+}
+
+# test_agree and test_differ WHAT EXPECTED GOT: the difference is shown in any case.
+test_agree() {
+	ok "$1" agree "$2" "$3"
+	sed 's/^/# /' "$tmp/tap.log"
+}
+test_differ() {
+	ok "$1" differ "$2" "$3"
+	sed 's/^/# /' "$tmp/tap.log"
+}
+
+# --quiet prints the last finish, in the digits of the list.
+quiet_agrees() {
+	want=$(awk -F, 'NR > 1 && (NR == 2 || $2 + 0 > last + 0) { last = $2 } END { print last }' "$tmp/offsim")
+	got=$("$OFFSIM" flows --quiet "$tmp/links.csv" "$tmp/flows.csv")
+	[ "$got" = "$want" ] || { echo "'$got' instead of '$want'"; return 1; }
+}
+
+bail_out() {
+	echo "Bail out! $1"
+	exit 1
+}
+
+[ -x "$OFFSIM" ] || bail_out "no program $OFFSIM"
 sh tests/simgrid/build.sh "$BUILD" >"$tmp/build" 2>&1
-status=$?
-diag "$tmp/build"
-if [ $status -ne 0 ] && [ $status -ne 3 ]; then
-	echo "Bail out! tests/simgrid does not compile"
-	exit 1
-fi
-no_simgrid=
-[ $status -eq 3 ] && no_simgrid=' # SKIP libsimgrid-dev is not installed (apt-get install libsimgrid-dev)'
-if ! [ -x "$OFFSIM" ]; then
-	echo "Bail out! no program $OFFSIM"
-	exit 1
-fi
-
-# agrees WITH EXPECTED: one test, offsim's output against another program's
-agrees() {
-	if awk -f tests/simgrid/compare.awk "$2" "$tmp/offsim" >"$tmp/difference"; then
-		ok "$name: offsim agrees with $1"
-	else
-		not_ok "$name: offsim agrees with $1"
-	fi
-	diag "$tmp/difference"
-}
+built=$?
+sed 's/^/# /' "$tmp/build"
+[ $built -eq 0 ] || [ $built -eq 3 ] || bail_out 'tests/simgrid does not compile'
+PATH=$BUILD/simgrid:$PATH
 
 cases >"$tmp/cases"
 while read -r args; do
-	name="gen_flows $args"
 	# shellcheck disable=SC2086
-	if ! "$bin/gen_flows" $args "$tmp" || ! "$bin/exact_flows" "$tmp/links.csv" "$tmp/flows.csv" >"$tmp/exact"; then
-		echo "Bail out! $name: no reference"
-		exit 1
-	fi
-	"$OFFSIM" flows "$tmp/links.csv" "$tmp/flows.csv" >"$tmp/offsim" 2>"$tmp/stderr"
-	status=$?
-	[ $status -eq 0 ] || echo "# offsim flows: exit status $status"
-	diag "$tmp/stderr"
-	agrees 'the exact solution' "$tmp/exact"
-	if [ "$no_simgrid" ]; then
-		ok "$name$no_simgrid"
-	elif "$bin/simgrid_flows" "$tmp/links.csv" "$tmp/flows.csv" >"$tmp/simgrid" 2>"$tmp/stderr"; then
-		agrees SimGrid "$tmp/simgrid"
-	else
-		not_ok "$name: SimGrid runs"
-		diag "$tmp/stderr"
-	fi
+	gen_flows $args "$tmp" || bail_out "gen_flows $args"
+	exact_flows "$tmp/links.csv" "$tmp/flows.csv" >"$tmp/exact" || bail_out "no exact solution of gen_flows $args"
+	"$OFFSIM" flows "$tmp/links.csv" "$tmp/flows.csv" >"$tmp/offsim" 2>"$tmp/stderr" || echo '# offsim flows failed:'
+	sed 's/^/# /' "$tmp/stderr"
 
-	# --quiet prints the last finish, in the same digits.
-	last=$(awk -F, 'NR > 1 && (NR == 2 || $2 + 0 > last + 0) { last = $2 } END { print last }' "$tmp/offsim")
-	quiet=$("$OFFSIM" flows --quiet "$tmp/links.csv" "$tmp/flows.csv" 2>&1)
-	if [ $status -eq 0 ] && [ "$quiet" = "$last" ]; then
-		ok "$name: --quiet prints the last finish"
+	test_agree "case $args: offsim and the exact solution" "$tmp/exact" "$tmp/offsim"
+	ok "case $args: --quiet" quiet_agrees
+	if [ $built -eq 3 ]; then
+		tap_n=$((tap_n + 1))
+		echo "ok $tap_n # SKIP libsimgrid-dev is not installed (apt-get install libsimgrid-dev)"
 	else
-		not_ok "$name: --quiet prints the last finish"
-		echo "# '$quiet' instead of '$last'"
+		simgrid_flows "$tmp/links.csv" "$tmp/flows.csv" >"$tmp/simgrid" 2>"$tmp/stderr" || sed 's/^/# /' "$tmp/stderr"
+		test_agree "case $args: offsim and SimGrid" "$tmp/simgrid" "$tmp/offsim"
 	fi
 done <"$tmp/cases"
 
-# And would the comparison notice? The last case's solution, damaged in four ways.
-notices() {
-	if awk -f tests/simgrid/compare.awk "$tmp/exact" "$tmp/damaged" >"$tmp/difference"; then
-		not_ok "the comparison notices $1"
-	else
-		ok "the comparison notices $1"
-	fi
-	diag "$tmp/difference"
-}
+# And would the comparison notice? The last case's solution, damaged in several ways.
 sed '$d' "$tmp/exact" >"$tmp/damaged"
-notices 'a missing line'
+test_differ 'a missing last line is noticed' "$tmp/exact" "$tmp/damaged"
 sed '7d' "$tmp/exact" >"$tmp/damaged"
-notices 'a missing line in the middle'
+test_differ 'a missing line in the middle is noticed' "$tmp/exact" "$tmp/damaged"
 awk -F, 'NR == 9 { $0 = sprintf("%s,%.12g", $1, $2 * (1 + 2e-6)) } { print }' "$tmp/exact" >"$tmp/damaged"
-notices 'a finish 2e-6 too late'
+test_differ 'a finish 2e-6 too late is noticed' "$tmp/exact" "$tmp/damaged"
 awk -F, 'NR == 9 { $0 = $1 ",nan" } { print }' "$tmp/exact" >"$tmp/damaged"
-notices 'a finish that is not a number'
-
-echo "1..$n"
+test_differ 'a finish that is not a number is noticed' "$tmp/exact" "$tmp/damaged"
+: >"$tmp/damaged"
+test_differ 'an empty output is noticed' "$tmp/exact" "$tmp/damaged"
+test_differ 'an empty reference is noticed' "$tmp/damaged" "$tmp/damaged"
+finish

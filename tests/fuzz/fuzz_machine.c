@@ -84,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!yaml_read_text((const char *)data, size, "/nonexistent/fuzz.yaml", &a, &node, &err) &&
 		!hw_machine_load_node(node, &a, &m, &err)) {
 		check_machine(m, &a);
-		if (hw_machine_resolve(node, &a, &tree, &err) || hw_machine_load_node(tree, &a, &again, &err) ||
+		if (hw_machine_resolve(node, &a, &tree, &err) ||
+			hw_machine_load_node(tree, &a, &again, &err) ||
 			strcmp(hw_machine_canonical(m, &a), hw_machine_canonical(again, &a)))
 			BUG("resolved, it is another machine: %s", err.msg);
 	}

@@ -21,7 +21,7 @@ static void check_format(double value, enum unit_dim dim)
 		return; /* written with an exponent */
 	if (units_parse(buf, dim, &again, &err)) {
 		/* Three digits can round the largest numbers up, the smallest ones to nothing. */
-		if (fabs(value) > 1e307 || fabs(value) < 1e-307)
+		if (fabs(value) > 1e305 || fabs(value) < 1e-305)
 			return;
 		BUG("%.17g is written '%s', which is refused: %s", value, buf, err.msg);
 	}

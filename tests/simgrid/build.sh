@@ -5,21 +5,21 @@ src=$(dirname "$0")
 out=${1:?usage: build.sh BUILD}/simgrid
 mkdir -p "$out" || exit 1
 
-# build PROGRAM SOURCE COMPILER FLAG...: unless it is up to date; through a temporary name, as tests may run in parallel
+# build PROGRAM SOURCE LIBRARIES COMPILER FLAG...: unless it is up to date; under another name first, as tests may run
+# side by side.
 build() {
-	program=$out/$1 source=$src/$2
-	shift 2
-	[ "$program" -nt "$source" ] && return
+	program=$out/$1 source=$src/$2 libraries=$3
+	shift 3
+	[ -z "$(find "$program" -newer "$source" 2>/dev/null)" ] || return 0
 	# shellcheck disable=SC2086
-	"$@" -O2 -Wall -Wextra -o "$program.$$" "$source" $libs && mv "$program.$$" "$program"
+	"$@" -O2 -Wall -Wextra -o "$program.$$" "$source" $libraries && mv "$program.$$" "$program"
 }
 
-gsl=$(pkg-config --cflags --libs gsl 2>/dev/null) || gsl='-lgsl -lgslcblas'
-libs="$gsl -lm" build gen_flows gen_flows.c "${CC:-gcc}" -std=c11 -D_GNU_SOURCE || exit 1
-libs=-lm build exact_flows exact_flows.c "${CC:-gcc}" -std=c11 -D_GNU_SOURCE || exit 1
+gsl=$(pkg-config --cflags --libs gsl 2>/dev/null) || gsl='-lgsl -lgslcblas -lm'
+build gen_flows gen_flows.c "$gsl" "${CC:-gcc}" -std=c11 -D_GNU_SOURCE || exit 1
+build exact_flows exact_flows.c -lm "${CC:-gcc}" -std=c11 -D_GNU_SOURCE || exit 1
 
 if ! simgrid=$(pkg-config --cflags --libs simgrid 2>/dev/null) || ! command -v "${CXX:-g++}" >/dev/null; then
-	rm -f "$out/simgrid_flows"
 	exit 3
 fi
-libs=$simgrid build simgrid_flows simgrid_flows.cpp "${CXX:-g++}" -std=c++17 || exit 1
+build simgrid_flows simgrid_flows.cpp "$simgrid" "${CXX:-g++}" -std=c++17 || exit 1

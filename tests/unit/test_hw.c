@@ -100,7 +100,7 @@ START_TEST(desktop)
 	ck_assert_uint_eq(m->memories[hw_find_memory(m, "ram")].capacity_bytes, UINT64_C(64) << 30);
 	ck_assert_uint_eq(m->memories[hw_find_memory(m, "nvme0")].capacity_bytes, UINT64_C(2000000000000));
 	assert_close(hw_num_peak(number(m, "gpu0.bandwidth")), 1008e9, 1e-12);
-	assert_close(value(m, "gpu0.bandwidth"), 920e9, 1e-12); /* local copy 909-923 */
+	assert_close(value(m, "gpu0.bandwidth"), 920e9, 1e-12);			  /* local copy 909-923 */
 	assert_close(hw_num_peak(number(m, "gpu0.flops.fp16")), 165.2e12, 1e-12); /* FP32 accumulate, dense */
 	assert_close(value(m, "gpu0.flops.fp16"), 165.2e12, 0.05);
 	assert_close(hw_num_peak(number(m, "ram.bandwidth")), 5600e6 * 8 * 2, 1e-12);
@@ -209,9 +209,8 @@ END_TEST
 
 static struct hw_link *pcie(const char *written)
 {
-	struct hw_machine *m = inline_machine(
-		arena_printf(&a, "gpu0: {part: rtx-4090, link: %s}\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n",
-			written));
+	struct hw_machine *m = inline_machine(arena_printf(&a,
+		"gpu0: {part: rtx-4090, link: %s}\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", written));
 
 	return link_of(m, "gpu0.link");
 }
@@ -236,8 +235,8 @@ START_TEST(pcie_peaks)
 		{"pcie-6x16", 121.0},
 		{"{part: pcie, gen: 5, width: 4}", 15.754},
 		{"{part: pcie-5x16, width: 4}", 15.754},
-		{"{gen: 3}", 15.754},                    /* of the card's own 4x16 */
-		{"{part: pcie, gen: 3}", 15.754},        /* the same */
+		{"{gen: 3}", 15.754},		  /* of the card's own 4x16 */
+		{"{part: pcie, gen: 3}", 15.754}, /* the same */
 		{"{width: 8}", 15.754},
 	};
 
@@ -249,7 +248,8 @@ START_TEST(pcie_peaks)
 		assert_close(link->both_bytes_s.peak / 1e9, 2 * cases[i].peak, 5e-4);
 		ck_assert(hw_num_value(&link->h2d.num) < link->h2d.num.peak);
 		ck_assert(hw_num_value(&link->both_bytes_s) >= hw_num_value(&link->h2d.num));
-		ck_assert(hw_num_value(&link->h2d_pageable.num) <= hw_num_value(&link->h2d.num) * (1 + 1e-12));
+		ck_assert(
+			hw_num_value(&link->h2d_pageable.num) <= hw_num_value(&link->h2d.num) * (1 + 1e-12));
 		arena_release(&a);
 	}
 }
@@ -269,7 +269,8 @@ START_TEST(pcie_widths_scale)
 	/* The one x8 row that there is: 12.98 and 13.17 GB/s. */
 	assert_close(hw_num_value(&x8->h2d.num), 12.98e9, 0.04);
 	/* The driver's copy does not depend on the lanes until they are the bottleneck. */
-	assert_close(hw_rate_at(&x8->h2d_pageable, 64 << 20), fmin(12.89e9, hw_num_value(&x8->h2d.num)), 1e-9);
+	assert_close(
+		hw_rate_at(&x8->h2d_pageable, 64 << 20), fmin(12.89e9, hw_num_value(&x8->h2d.num)), 1e-9);
 	assert_close(hw_rate_at(&x1->h2d_pageable, 64 << 20), hw_num_value(&x1->h2d.num), 1e-9);
 	assert_close(hw_rate_at(&x1->h2d_pageable, 16 << 20), hw_num_value(&x1->h2d.num), 1e-9);
 }
@@ -404,7 +405,8 @@ START_TEST(everything_stated)
 	setup();
 	struct hw_machine *m = inline_machine(
 		"gpu0: {memory: 8GiB, bandwidth: 300GB/s, flops: {fp16: 20TFLOP/s}, launch: 0s,\n"
-		"       link: {part: pcie, gen: 3, width: 8, h2d_pageable: {measured: 4GB/s, points: [[1MiB, 2GB/s],\n"
+		"       link: {part: pcie, gen: 3, width: 8, h2d_pageable: {measured: 4GB/s, points: [[1MiB, "
+		"2GB/s],\n"
 		"       [2MiB, 4GB/s]]}}}\n"
 		"ram: {capacity: 16GiB, bandwidth: 30GB/s}\n"
 		"nvme0: {capacity: 1TB, read: 3GB/s, write: 2GB/s, both: 4GB/s, latency: 80us}\n");
@@ -423,9 +425,10 @@ START_TEST(from_and_set)
 {
 	setup();
 	struct hw_machine *base = load("desktop-rtx4090-ddr5");
-	struct hw_machine *m = inline_machine(
-		"{from: desktop-rtx4090-ddr5, nvme0: none, gpu0: {bandwidth: 900GB/s}, ram: {capacity: 32GiB},"
-		" set: {gpu0.link.gen: 3, gpu0.link: {width: 8}, cpu0: ryzen-9-5950x}}");
+	struct hw_machine *m =
+		inline_machine("{from: desktop-rtx4090-ddr5, nvme0: none, gpu0: {bandwidth: 900GB/s}, ram: "
+			       "{capacity: 32GiB},"
+			       " set: {gpu0.link.gen: 3, gpu0.link: {width: 8}, cpu0: ryzen-9-5950x}}");
 
 	ck_assert_str_eq(m->name, "desktop-rtx4090-ddr5");
 	ck_assert_str_eq(m->description, base->description);
@@ -482,7 +485,8 @@ END_TEST
 START_TEST(refusals)
 {
 	setup();
-	check_refused("gpu0: rtx-4900\n" RAM, 1, 7, "gpu part 'rtx-4900' is unknown; did you mean 'rtx-4090'?");
+	check_refused(
+		"gpu0: rtx-4900\n" RAM, 1, 7, "gpu part 'rtx-4900' is unknown; did you mean 'rtx-4090'?");
 	check_refused("gpu0: ryzen-9-7950x\n" RAM, 1, 7, "part 'ryzen-9-7950x' is a cpu, not a gpu");
 	check_refused("gpu0: zzz\n" RAM, 1, 7, "gpu part 'zzz' is unknown; see offsim hw list --parts gpu");
 	check_refused("gpu0: {part: [1]}\n" RAM, 1, 14, "gpu0.part must be the name of a part");
@@ -511,9 +515,10 @@ START_TEST(refusals)
 		"gpu0.link.width is 3; a PCIe link has 1, 2, 4, 8 or 16 lanes");
 	check_refused(RAM "gpu0: {part: rtx-4090, link: pcie-4x3}\n", 2, 30,
 		"link part 'pcie-4x3' is unknown; did you mean 'pcie'?");
-	check_refused(RAM "gpu0: {part: rtx-4090, link: {part: nvlink-c2c, kind: pcie, gen: 4, width: 4}}\n", 2,
-		30, "gpu0.link: nothing is known of PCIe generation 4");
-	check_refused(RAM "gpu0: {part: rtx-4090, link: {h2d_pageable: {points: [[2MiB, 1GB/s], [1MiB, 2GB/s]]}}}\n",
+	check_refused(RAM "gpu0: {part: rtx-4090, link: {part: nvlink-c2c, kind: pcie, gen: 4, width: 4}}\n",
+		2, 30, "gpu0.link: nothing is known of PCIe generation 4");
+	check_refused(RAM
+		"gpu0: {part: rtx-4090, link: {h2d_pageable: {points: [[2MiB, 1GB/s], [1MiB, 2GB/s]]}}}\n",
 		2, 70,
 		"'points' must be pairs of size and rate, sizes ascending: [[1MiB, 14GB/s], [4MiB, 17GB/s]]");
 	check_refused("gpu0: rtx-4090\n", 1, 1,
@@ -527,7 +532,8 @@ START_TEST(refusals)
 		"ram has no 'capacity'; state it, such as capacity: 24GiB");
 	check_refused("cpu0: generic-cpu\nram: {capacity: 1GiB, bandwidth: 70GB/s}\n", 2, 17,
 		"ram: of 1.00 GiB, 2.00 GiB are reserved and nothing is left; state 'reserved' too");
-	check_refused("cpu0: {cores: 4}\n" RAM, 1, 7, "cpu0 has no 'flops'; state it, such as flops: {fp16: 82TFLOP/s}");
+	check_refused("cpu0: {cores: 4}\n" RAM, 1, 7,
+		"cpu0 has no 'flops'; state it, such as flops: {fp16: 82TFLOP/s}");
 	check_refused("cpu0: generic-cpu\nnvme0: nvme-gen4\n" RAM, 2, 8,
 		"nvme0 has no 'capacity'; state it, such as capacity: 24GiB");
 	check_refused("from: dekstop-rtx4090-ddr5\n", 1, 7,
@@ -690,12 +696,13 @@ END_TEST
 static void check_number_node(const struct yaml_node *node, const char *part)
 {
 	double peak = 0, measured = 0;
-	const struct yaml_node *peak_node = yaml_get(node, "peak"), *measured_node = yaml_get(node, "measured");
+	const struct yaml_node *peak_node = yaml_get(node, "peak"),
+			       *measured_node = yaml_get(node, "measured");
 	const struct yaml_node *points = yaml_get(node, "points");
 	struct err err;
 
-	ck_assert_msg(yaml_get(node, "source") && *yaml_get(node, "source")->text, "%s: %s:%d has no source", part,
-		node->pos.file, node->pos.line);
+	ck_assert_msg(yaml_get(node, "source") && *yaml_get(node, "source")->text, "%s: %s:%d has no source",
+		part, node->pos.file, node->pos.line);
 	ck_assert_msg(yaml_get(node, "spread") != NULL, "%s: %s:%d has no spread", part, node->pos.file,
 		node->pos.line);
 	if (peak_node && measured_node && !units_parse(peak_node->text, UNIT_BYTES_RATE, &peak, &err) &&
@@ -733,7 +740,8 @@ START_TEST(every_number_has_a_source)
 	assert_ok(datadir_find(&a, &dir, &err), err);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		struct yaml_node *root;
-		assert_ok(yaml_read_file(arena_printf(&a, "%s/hw/parts/%s.yaml", dir, files[i]), &a, &root, &err),
+		assert_ok(yaml_read_file(
+				  arena_printf(&a, "%s/hw/parts/%s.yaml", dir, files[i]), &a, &root, &err),
 			err);
 		for (const struct yaml_node *part = root->child; part; part = part->next)
 			walk(part, part->key);
@@ -774,6 +782,6 @@ END_TEST
 
 TEST_MAIN("hw", desktop, gh200, cpu_only, routes, pcie_peaks, pcie_widths_scale,
 	pageable_curve_is_what_was_measured, curve_interpolation, number_faces, three_lines,
-	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides, refusals,
-	files_beside_each_other, cycles, numbers_copy_canonical, all_machines_and_parts, every_number_has_a_source,
-	help_tables, printing)
+	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides,
+	refusals, files_beside_each_other, cycles, numbers_copy_canonical, all_machines_and_parts,
+	every_number_has_a_source, help_tables, printing)

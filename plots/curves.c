@@ -1,0 +1,566 @@
+#include "plots/curves.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "base/units.h"
+#include "base/vec.h"
+
+#define NO_KEY SIZE_MAX
+
+/* What is worked out on the way from the table to the curves. */
+struct work {
+	struct query *q;
+	struct arena *a;
+	struct query_table t;
+	size_t x;      /* its column in t */
+	double *x_of;  /* number by text */
+	const char *unit;
+	size_t *row;   /* runs that will be points */
+	size_t n_rows;
+	uint32_t *group; /* of each of them */
+	uint32_t n_groups;
+	bool *in_series; /* by key */
+};
+
+static uint32_t cell(const struct work *w, size_t row, size_t key)
+{
+	return w->t.cell[row * w->t.n_keys + key];
+}
+
+static const char *text_of(const struct work *w, uint32_t id)
+{
+	return id == INTERN_NONE ? NULL : w->t.texts.name[id];
+}
+
+/* ---- keys by name ---- */
+
+static const char *key_list(struct arena *a, const struct query_keys *keys)
+{
+	const char *list = "";
+
+	for (size_t i = 0; i < keys->n; i++)
+		if (!keys->at[i].metric)
+			list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", keys->at[i].name);
+	return list;
+}
+
+static int find_key(const struct work *w, const struct query_keys *keys, const char *name, size_t *out,
+	struct err *err)
+{
+	struct suggest s;
+	char near[192];
+
+	suggest_init(&s, name);
+	for (size_t i = 0; i < keys->n; i++) {
+		if (strcmp(keys->at[i].name, name) == 0) {
+			*out = i;
+			return 0;
+		}
+		suggest_offer(&s, keys->at[i].name);
+	}
+	if (suggest_best(&s))
+		return err_set(err, ERR_USAGE, "no key '%s' in '%s'%s", name, query_path(w->q),
+			suggest_text(&s, near, sizeof(near)));
+	return err_set(err, ERR_USAGE, "no key '%s' in '%s'; there are: %s", name, query_path(w->q),
+		key_list(w->a, keys));
+}
+
+/* Splits "a,b" and marks each key. */
+static int mark_series(const struct work *w, const struct query_keys *keys, const char *series, bool *wanted,
+	struct err *err)
+{
+	while (*series) {
+		size_t len = strcspn(series, ","), i;
+		const char *name = arena_strndup(w->a, series, len);
+		if (find_key(w, keys, name, &i, err))
+			return -1;
+		wanted[i] = true;
+		series += len + (series[len] == ',');
+	}
+	return 0;
+}
+
+/* ---- the axis ---- */
+
+struct axis {
+	double *number; /* by text; NAN when it is none or not of this key */
+	const char *unit;
+	size_t n; /* different numbers: 0, 1, or 2 for more */
+};
+
+/* Which texts does this key use? */
+static bool *texts_of_key(const struct work *w, size_t key)
+{
+	bool *used = arena_array(w->a, bool, w->t.texts.n);
+
+	for (size_t r = 0; r < w->t.n_runs; r++)
+		if (cell(w, r, key) != INTERN_NONE)
+			used[cell(w, r, key)] = true;
+	return used;
+}
+
+static size_t count_distinct(const double *number, const bool *used, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t j = 0;
+		if (!used[i] || isnan(number[i]))
+			continue;
+		while (j < i && !(used[j] && number[j] == number[i]))
+			j++;
+		count += j == i;
+		if (count > 1)
+			break; /* more do not matter */
+	}
+	return count;
+}
+
+static const char *suffix_of(const char *text)
+{
+	const char *p = text + strspn(text, "+-0123456789.");
+
+	if ((*p == 'e' || *p == 'E') && p[1 + strspn(p + 1, "+-")] >= '0' && p[1 + strspn(p + 1, "+-")] <= '9')
+		p += 1 + strspn(p + 1, "+-0123456789");
+	return p + strspn(p, " ");
+}
+
+static struct axis read_in_dim(const struct work *w, const bool *used, enum unit_dim dim)
+{
+	struct axis axis = {.number = arena_array(w->a, double, w->t.texts.n)};
+	const char *suffix = NULL;
+	bool same_suffix = true;
+
+	for (size_t i = 0; i < w->t.texts.n; i++) {
+		const char *text = w->t.texts.name[i];
+		if (!used[i] || units_parse(text, dim, &axis.number[i], NULL)) {
+			axis.number[i] = NAN;
+			continue;
+		}
+		if (!suffix)
+			suffix = suffix_of(text);
+		same_suffix = same_suffix && strcmp(suffix, suffix_of(text)) == 0;
+	}
+	axis.n = count_distinct(axis.number, used, w->t.texts.n);
+	axis.unit = units_base(dim);
+	/* 16GB/s, 32GB/s: the axis is in GB/s, as the values were written. */
+	double one;
+	if (suffix && *suffix && same_suffix && !units_parse(arena_printf(w->a, "1%s", suffix), dim, &one, NULL)) {
+		for (size_t i = 0; i < w->t.texts.n; i++)
+			axis.number[i] /= one;
+		axis.unit = suffix;
+	}
+	return axis;
+}
+
+/* Reads a key as plain numbers or, when it is written with units, in the first dimension that has two values. */
+static struct axis read_axis(const struct work *w, size_t key)
+{
+	const bool *used = texts_of_key(w, key);
+	struct axis best = read_in_dim(w, used, UNIT_PLAIN);
+
+	for (int dim = 0; dim < UNIT_DIM_N && best.n < 2; dim++) {
+		if (dim == UNIT_PLAIN || dim == UNIT_COUNT)
+			continue;
+		struct axis axis = read_in_dim(w, used, dim);
+		if (axis.n > best.n)
+			best = axis;
+	}
+	return best;
+}
+
+static bool may_be_default_x(const struct query_key *key, bool params)
+{
+	return !key->metric && key->param == params;
+}
+
+/* The first key that takes two numeric values: one that was swept or set before a column. */
+static int choose_x(struct work *w, const struct query_keys *keys, struct axis *axis, struct err *err)
+{
+	for (int params = 1; params >= 0; params--) {
+		for (size_t k = 0; k < w->t.n_keys; k++) {
+			if (!may_be_default_x(&w->t.key[k], params))
+				continue;
+			*axis = read_axis(w, k);
+			if (axis->n >= 2) {
+				w->x = k;
+				return 0;
+			}
+		}
+	}
+	return err_set(err, ERR_INPUT,
+		"no key takes two numeric values among the %zu run%s in '%s', so there is no x axis; name one with "
+		"--x: %s",
+		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), key_list(w->a, keys));
+}
+
+static int use_x(struct work *w, const char *name, struct axis *axis, struct err *err)
+{
+	size_t k = 0;
+
+	while (strcmp(w->t.key[k].name, name) != 0)
+		k++;
+	*axis = read_axis(w, k);
+	w->x = k;
+	if (axis->n > 0)
+		return 0;
+	const char *example = NULL;
+	for (size_t r = 0; r < w->t.n_runs && !example; r++)
+		example = text_of(w, cell(w, r, k));
+	if (!example)
+		return err_set(err, ERR_USAGE, "no run in '%s' has a value of '%s'", query_path(w->q), name);
+	return err_set(err, ERR_USAGE, "'%s' takes no numeric values ('%s'), so it is no x axis; try --series %s", name,
+		example, name);
+}
+
+/* ---- which runs ---- */
+
+static int choose_rows(struct work *w, struct curves *out, struct err *err)
+{
+	w->row = arena_array(w->a, size_t, w->t.n_runs);
+	for (size_t r = 0; r < w->t.n_runs; r++) {
+		uint32_t x = cell(w, r, w->x);
+		if (w->t.run[r].outcome == QUERY_NO_FIT)
+			out->n_no_fit++;
+		else if (w->t.run[r].outcome == QUERY_FAILED)
+			out->n_failed++;
+		else if (x == INTERN_NONE || isnan(w->x_of[x]))
+			out->n_no_x++;
+		else
+			w->row[w->n_rows++] = r;
+	}
+	out->n_points = w->n_rows;
+	if (w->n_rows)
+		return 0;
+	return err_set(err, ERR_INPUT,
+		"nothing to draw: of the %zu run%s in '%s', %zu do not fit, %zu failed and %zu have no number as '%s'",
+		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), out->n_no_fit, out->n_failed, out->n_no_x,
+		w->t.key[w->x].name);
+}
+
+/* ---- which curve ---- */
+
+static bool varies(const struct work *w, size_t key)
+{
+	for (size_t i = 1; i < w->n_rows; i++)
+		if (cell(w, w->row[i], key) != cell(w, w->row[0], key))
+			return true;
+	return false;
+}
+
+/* Is the key x under another name: the same number wherever it is set? */
+static bool repeats_x(const struct work *w, size_t key)
+{
+	const struct axis axis = read_axis(w, key);
+
+	for (size_t i = 0; i < w->n_rows; i++) {
+		uint32_t id = cell(w, w->row[i], key);
+		if (id != INTERN_NONE && !(axis.number[id] == w->x_of[cell(w, w->row[i], w->x)]))
+			return false;
+	}
+	return true;
+}
+
+/* Does the key say more about a run than its group does already? */
+static bool splits_groups(const struct work *w, size_t key)
+{
+	uint32_t *first = arena_array(w->a, uint32_t, w->n_groups); /* text + 1; 0: not seen */
+
+	for (size_t i = 0; i < w->n_rows; i++) {
+		uint32_t id = cell(w, w->row[i], key) + 2; /* INTERN_NONE becomes 1 */
+		uint32_t *of_group = &first[w->group[i]];
+		if (*of_group && *of_group != id)
+			return true;
+		*of_group = id;
+	}
+	return false;
+}
+
+static void add_to_series(struct work *w, size_t key)
+{
+	struct intern pairs;
+
+	intern_init(&pairs, w->a);
+	for (size_t i = 0; i < w->n_rows; i++) {
+		const uint32_t pair[2] = {w->group[i], cell(w, w->row[i], key)};
+		w->group[i] = intern_add(&pairs, (const char *)pair, sizeof(pair));
+	}
+	w->n_groups = pairs.n;
+	w->in_series[key] = true;
+}
+
+/* Names come before swept keys in a legend, and those before the other columns: 0, 1, 2. */
+static int series_rank(const struct query_key *key)
+{
+	static const char *const names[] = {"model", "quant", "machine", "engine"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(key->name, names[i]) == 0)
+			return 0;
+	return key->param ? 1 : 2;
+}
+
+enum { N_RANKS = 3 };
+
+static void choose_series(struct work *w)
+{
+	for (int rank = 0; rank < N_RANKS; rank++)
+		for (size_t k = 0; k < w->t.n_keys; k++)
+			if (k != w->x && !w->t.key[k].metric && series_rank(&w->t.key[k]) == rank && varies(w, k) &&
+				!repeats_x(w, k) && splits_groups(w, k))
+				add_to_series(w, k);
+}
+
+/* ---- names ---- */
+
+/* "machine.gpu0.link.gen" is "gen", unless another key ends so too. */
+static const char *short_name(const struct work *w, size_t key)
+{
+	const char *dot = strrchr(w->t.key[key].name, '.');
+	const char *last = dot ? dot + 1 : w->t.key[key].name;
+
+	for (size_t k = 0; k < w->t.n_keys && dot; k++) {
+		const char *other = strrchr(w->t.key[k].name, '.');
+		if (k != key && strcmp(other ? other + 1 : w->t.key[k].name, last) == 0 && varies(w, k))
+			return w->t.key[key].name;
+	}
+	return last;
+}
+
+static const char *describe(const struct work *w, size_t row, size_t key)
+{
+	const char *text = text_of(w, cell(w, row, key));
+
+	if (series_rank(&w->t.key[key]) == 0 && text)
+		return text;
+	return arena_printf(w->a, "%s %s", short_name(w, key), text ? text : "not set");
+}
+
+static const char *join(struct arena *a, const char *list, const char *item)
+{
+	return arena_printf(a, "%s%s%s", list, *list ? ", " : "", item);
+}
+
+static const char *curve_name(const struct work *w, size_t row)
+{
+	const char *name = "";
+
+	for (int rank = 0; rank < N_RANKS; rank++)
+		for (size_t k = 0; k < w->t.n_keys; k++)
+			if (w->in_series[k] && series_rank(&w->t.key[k]) == rank)
+				name = join(w->a, name, describe(w, row, k));
+	return *name ? name : "simulated";
+}
+
+/* What all points share: the names and the workload; version and a depth of 0 are not worth the room. */
+static const char *common_text(const struct work *w)
+{
+	static const char *const shown[] = {
+		"model", "quant", "machine", "engine", "batch", "prompt", "generate", "depth"};
+	const char *list = "";
+
+	for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+		for (size_t k = 0; k < w->t.n_keys; k++) {
+			const char *text = text_of(w, cell(w, w->row[0], k));
+			if (k != w->x && !w->in_series[k] && strcmp(w->t.key[k].name, shown[i]) == 0 && text &&
+				!varies(w, k) && strcmp(text, "0") != 0)
+				list = join(w->a, list, describe(w, w->row[0], k));
+		}
+	}
+	return list;
+}
+
+/* ---- order ---- */
+
+static int compare_texts(const char *a, const char *b)
+{
+	double x, y;
+
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	if (!units_parse(a, UNIT_PLAIN, &x, NULL) && !units_parse(b, UNIT_PLAIN, &y, NULL) && x != y)
+		return x < y ? -1 : 1;
+	return strcmp(a, b);
+}
+
+/* Curves by their keys, numbers by size. */
+static int compare_rows(const struct work *w, size_t a, size_t b)
+{
+	for (int rank = 0; rank < N_RANKS; rank++) {
+		for (size_t k = 0; k < w->t.n_keys; k++) {
+			if (!w->in_series[k] || series_rank(&w->t.key[k]) != rank)
+				continue;
+			int c = compare_texts(text_of(w, cell(w, a, k)), text_of(w, cell(w, b, k)));
+			if (c)
+				return c;
+		}
+	}
+	return 0;
+}
+
+static int compare_points(const void *a, const void *b)
+{
+	const struct curves_point *p = a, *q = b;
+
+	if (p->x != q->x)
+		return p->x < q->x ? -1 : 1;
+	return (p->y > q->y) - (p->y < q->y);
+}
+
+/* Groups in the order of their curves. first is a row of each. */
+static uint32_t *sort_groups(const struct work *w, const size_t *first)
+{
+	uint32_t *order = arena_array(w->a, uint32_t, w->n_groups);
+
+	for (uint32_t g = 0; g < w->n_groups; g++) {
+		uint32_t at = g;
+		for (; at > 0 && compare_rows(w, first[g], first[order[at - 1]]) < 0; at--)
+			order[at] = order[at - 1];
+		order[at] = g;
+	}
+	return order;
+}
+
+/* ---- together ---- */
+
+static int too_many(const struct work *w, struct err *err)
+{
+	const char *list = "";
+
+	for (size_t k = 0; k < w->t.n_keys; k++)
+		if (w->in_series[k])
+			list = join(w->a, list, w->t.key[k].name);
+	return err_set(err, ERR_USAGE,
+		"%u curves are more than can be told apart (%d); choose what tells them apart with --series: %s",
+		w->n_groups, CURVES_MAX, list);
+}
+
+/* Keys that differ between runs that fall on one point of one curve; NULL when no two do. */
+static const char *mixed_keys(const struct work *w)
+{
+	struct intern places;
+	uint32_t *place = arena_array(w->a, uint32_t, w->n_rows);
+	const char *list = "";
+
+	intern_init(&places, w->a);
+	for (size_t i = 0; i < w->n_rows; i++) {
+		struct {
+			uint64_t group;
+			double x;
+		} at = {w->group[i], w->x_of[cell(w, w->row[i], w->x)]};
+		place[i] = intern_add(&places, (const char *)&at, sizeof(at));
+	}
+	if (places.n == w->n_rows)
+		return NULL;
+	struct work by_place = *w;
+	by_place.group = place;
+	by_place.n_groups = places.n;
+	for (size_t k = 0; k < w->t.n_keys; k++)
+		if (!w->t.key[k].metric && splits_groups(&by_place, k))
+			list = join(w->a, list, w->t.key[k].name);
+	return list;
+}
+
+static int build(struct work *w, struct curves *out, struct err *err)
+{
+	if (w->n_groups > CURVES_MAX)
+		return too_many(w, err);
+	size_t *first = arena_array(w->a, size_t, w->n_groups), *size = arena_array(w->a, size_t, w->n_groups);
+	for (size_t i = w->n_rows; i-- > 0;) {
+		first[w->group[i]] = w->row[i];
+		size[w->group[i]]++;
+	}
+	const uint32_t *order = sort_groups(w, first);
+	out->n = w->n_groups;
+	for (size_t c = 0; c < out->n; c++) {
+		struct curve *curve = &out->curve[c];
+		curve->name = curve_name(w, first[order[c]]);
+		curve->point = arena_array(w->a, struct curves_point, size[order[c]]);
+		for (size_t i = 0; i < w->n_rows; i++) {
+			const struct query_run *run = &w->t.run[w->row[i]];
+			if (w->group[i] == order[c])
+				curve->point[curve->n++] = (struct curves_point){
+					.x = w->x_of[cell(w, w->row[i], w->x)],
+					.y = run->value,
+					.low80 = run->low80,
+					.high80 = run->high80,
+					.upper_bound = run->upper_bound,
+				};
+		}
+		qsort(curve->point, curve->n, sizeof(*curve->point), compare_points);
+	}
+	out->mixed = mixed_keys(w);
+	out->common = common_text(w);
+	out->x = w->t.key[w->x].name;
+	out->x_unit = w->unit;
+	return 0;
+}
+
+/* The keys that say what was run, and the metrics that were asked for. */
+static struct query_keys keep_keys(struct arena *a, const struct query_keys *all, const bool *wanted)
+{
+	struct query_key *at = arena_array(a, struct query_key, all->n);
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (!all->at[i].metric || wanted[i])
+			at[n++] = all->at[i];
+	return (struct query_keys){at, n};
+}
+
+static int apply_series(struct work *w, const char *series, struct err *err)
+{
+	const struct query_keys keys = {w->t.key, w->t.n_keys};
+	bool *wanted = arena_array(w->a, bool, w->t.n_keys);
+
+	if (mark_series(w, &keys, series, wanted, err))
+		return -1;
+	if (wanted[w->x])
+		return err_set(err, ERR_USAGE, "'%s' is the x axis and cannot be in --series too", w->t.key[w->x].name);
+	for (size_t k = 0; k < w->t.n_keys; k++)
+		if (wanted[k])
+			add_to_series(w, k);
+	return 0;
+}
+
+int curves_read(struct query *q, const struct curves_request *req, struct arena *a, struct curves *out,
+	struct err *err)
+{
+	struct work w = {.q = q, .a = a};
+	struct query_keys all, keys;
+	struct axis axis;
+	size_t x = NO_KEY;
+
+	*out = (struct curves){0};
+	if (query_read_keys(q, &all, err))
+		return -1;
+	bool *wanted = arena_array(a, bool, all.n);
+	if (req->x && find_key(&w, &all, req->x, &x, err))
+		return -1;
+	if (req->series && mark_series(&w, &all, req->series, wanted, err))
+		return -1;
+	if (req->x)
+		wanted[x] = true;
+	keys = keep_keys(a, &all, wanted);
+	if (query_read_runs(q, keys.at, keys.n, req->metric, &w.t, err))
+		return -1;
+	if (!w.t.n_runs)
+		return err_set(err, ERR_INPUT, "'%s' holds no runs yet; 'offsim run' and 'offsim sweep' add them",
+			query_path(q));
+	if (req->x ? use_x(&w, req->x, &axis, err) : choose_x(&w, &keys, &axis, err))
+		return -1;
+	w.x_of = axis.number;
+	w.unit = axis.unit;
+	if (choose_rows(&w, out, err))
+		return -1;
+	w.group = arena_array(a, uint32_t, w.n_rows);
+	w.n_groups = 1;
+	w.in_series = arena_array(a, bool, w.t.n_keys);
+	if (!req->series)
+		choose_series(&w);
+	else if (apply_series(&w, req->series, err))
+		return -1;
+	return build(&w, out, err);
+}

@@ -1,0 +1,51 @@
+/*
+ * curves.h - runs become curves: one key is the x axis, the others say which curve a run belongs to.
+ *
+ *	run  flags.ngl  gen  engine     tok/s         x = flags.ngl, the first key that takes several numbers
+ *	 1      0        3   llama.cpp   0.9          series = gen, the other key that varies
+ *	 2     40        3   llama.cpp   2.1    =>    "gen 3": (0, 0.9) (40, 2.1)
+ *	 3      0        4   llama.cpp   1.6          "gen 4": (0, 1.6) (40, 4.1)
+ *	 4     40        4   llama.cpp   4.1          common = "llama.cpp": the same in all
+ *
+ * A key that tells no more runs apart than those already chosen is not added: not the column `batch` when x
+ * is workload.batch, nor `model` where each engine ran its own.
+ */
+#ifndef PLOTS_CURVES_H
+#define PLOTS_CURVES_H
+
+#include "plots/query.h"
+
+#define CURVES_MAX 12 /* as many as style.gp can tell apart */
+
+struct curves_point {
+	double x, y;
+	double low80, high80, upper_bound; /* NAN where there is none */
+};
+
+struct curve {
+	const char *name; /* "llama.cpp, gen 3" */
+	struct curves_point *point; /* by x */
+	size_t n;
+};
+
+struct curves_request {
+	const char *metric; /* column of run */
+	const char *x;      /* key; NULL: the first that takes two numeric values */
+	const char *series; /* keys, "a,b"; NULL: all others that vary */
+};
+
+struct curves {
+	const char *x;      /* the key */
+	const char *x_unit; /* as the values are written: "GB/s"; "" for plain numbers */
+	const char *common; /* what all runs share, for a title: "llama-3.1-8b, q4_k_m, batch 1" */
+	const char *mixed;  /* keys that differ among runs of one curve at one x: "gen, batch"; NULL: no two runs meet */
+	struct curve curve[CURVES_MAX];
+	size_t n;
+	size_t n_points;
+	size_t n_no_fit, n_failed, n_no_x; /* runs left out: do not fit, have no metric, have no number as x */
+};
+
+int curves_read(struct query *q, const struct curves_request *req, struct arena *a, struct curves *out,
+	struct err *err);
+
+#endif

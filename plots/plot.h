@@ -1,0 +1,48 @@
+/*
+ * plot.h - a figure of a kind, from results.db.
+ *
+ *	results.db ── query ── curves ── data file + KIND.gp ── gnuplot ── OUT
+ *
+ * To add a kind: one template KIND.gp and one row of plot_kinds.
+ */
+#ifndef PLOTS_PLOT_H
+#define PLOTS_PLOT_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct plot_kind {
+	const char *name;
+	const char *template;
+	const char *title;
+	const char *metric;  /* column of run on the y axis */
+	const char *y_label; /* with its unit */
+	bool upper_bound;    /* of this metric is upper_bound_tok_s the bound */
+	const char *help;    /* one line */
+};
+extern const struct plot_kind plot_kinds[];
+extern const size_t plot_kinds_n;
+
+struct plot_request {
+	const char *kind, *db;
+	const char *out;       /* its suffix says what to write; NULL: characters on standard output */
+	const char *x, *series; /* NULL: chosen, see curves.h */
+	const char *title;     /* NULL: what the runs have in common */
+	int columns, rows;     /* of the characters */
+	bool keep;             /* the data and templates */
+};
+
+struct plot_summary {
+	size_t n_points, n_curves;
+	size_t n_no_fit, n_failed, n_no_x; /* runs left out */
+	const char *x;                     /* the key */
+	const char *mixed; /* keys that differ between runs drawn at one place; NULL: none fall together */
+	const char *again; /* the command that draws it from what was kept, or NULL; set on failure too */
+};
+
+/* Texts of out live in a. */
+int plot_draw(const struct plot_request *req, struct arena *a, struct plot_summary *out, struct err *err);
+
+#endif

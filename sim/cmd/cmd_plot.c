@@ -1,0 +1,146 @@
+/*
+ * cmd_plot.c - `offsim plot`: figures from results.db.
+ */
+#include <getopt.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "plots/plot.h"
+#include "sim/cmd/cmd.h"
+
+static void usage(void)
+{
+	puts("usage: offsim plot KIND [--db FILE] -o OUT.{svg,png,pdf} [--x KEY] [--series KEY,…] [--title T] [--keep]\n"
+	     "       offsim plot KIND [--db FILE] --terminal\n"
+	     "\n"
+	     "Draws a figure from a results database with gnuplot.\n"
+	     "\n"
+	     "kinds:");
+	for (size_t i = 0; i < plot_kinds_n; i++)
+		printf("  %-12s %s\n", plot_kinds[i].name, plot_kinds[i].help);
+	puts("\n"
+	     "      --db FILE      results of 'offsim run' and 'offsim sweep' (default results.db)\n"
+	     "  -o, --output OUT   figure to write; the suffix says what kind of file\n"
+	     "  -t, --terminal     draw with characters on standard output\n"
+	     "      --x KEY        x axis: a key that was swept or set (flags.ngl) or a column of table run (batch);\n"
+	     "                     default: the first that takes two numeric values\n"
+	     "      --series KEY   one curve for each value of KEY, or of several as KEY,KEY; '' for a single curve;\n"
+	     "                     default: all other keys that vary\n"
+	     "      --title T      default: what the runs have in common\n"
+	     "      --keep         leave data and template in a folder of $TMPDIR, and say how to draw them again\n"
+	     "  -h, --help         this text\n"
+	     "\n"
+	     "Runs that do not fit in memory have no rate; they are left out and counted on standard error.\n"
+	     "\n"
+	     "example: offsim sweep scenarios/headline.yaml --db sweep.db\n"
+	     "         offsim plot throughput --db sweep.db -o sweep.svg");
+}
+
+static int within(int value, int low, int high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+/* The room on the terminal; what is not one gets 80 x 24. */
+static void terminal_size(struct plot_request *req)
+{
+	struct winsize size;
+	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row;
+
+	req->columns = known ? within(size.ws_col, 40, 400) - 1 : 79;
+	req->rows = known ? within(size.ws_row - 2, 16, 200) : 24;
+}
+
+static void report(const struct plot_summary *s)
+{
+	static const char *const item[] = {"do not fit in memory", "failed or have no such rate", "have no number as x"};
+	const size_t n[] = {s->n_no_fit, s->n_failed, s->n_no_x};
+
+	for (size_t i = 0; i < ARRAY_LEN(n); i++)
+		if (n[i])
+			fprintf(stderr, "offsim: plot: left out %zu run%s that %s\n", n[i], n[i] == 1 ? "" : "s", item[i]);
+	if (s->mixed && *s->mixed)
+		fprintf(stderr,
+			"offsim: plot: some runs of one curve have the same '%s' and differ in: %s; --series tells them "
+			"apart\n",
+			s->x, s->mixed);
+	else if (s->mixed)
+		fprintf(stderr, "offsim: plot: some runs of one curve have the same '%s' and differ in nothing that "
+				"was recorded\n", s->x);
+}
+
+static int draw(struct plot_request *req)
+{
+	struct plot_summary summary;
+	struct arena a;
+	struct err err;
+
+	cmd_arena_init(&a);
+	cmd_catch_interrupts(); /* gnuplot gets them too and ends; what is half-written is removed here */
+	terminal_size(req);
+	int status = plot_draw(req, &a, &summary, &err) ? cmd_fail(&err) : EXIT_DONE;
+	if (status == EXIT_DONE)
+		report(&summary);
+	if (summary.again)
+		fprintf(stderr, "offsim: plot: kept; to draw it again: %s\n", summary.again);
+	arena_release(&a);
+	return cmd_finish_stdout(status);
+}
+
+int cmd_plot(int argc, char **argv)
+{
+	enum { OPT_DB = 256, OPT_X, OPT_SERIES, OPT_TITLE, OPT_KEEP };
+	static const struct option options[] = {
+		{"db", required_argument, NULL, OPT_DB},
+		{"output", required_argument, NULL, 'o'},
+		{"terminal", no_argument, NULL, 't'},
+		{"x", required_argument, NULL, OPT_X},
+		{"series", required_argument, NULL, OPT_SERIES},
+		{"title", required_argument, NULL, OPT_TITLE},
+		{"keep", no_argument, NULL, OPT_KEEP},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct plot_request req = {.db = "results.db"};
+	bool terminal = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, ":o:th", options, NULL)) != -1) {
+		switch (c) {
+		case OPT_DB:
+			req.db = optarg;
+			break;
+		case 'o':
+			req.out = optarg;
+			break;
+		case 't':
+			terminal = true;
+			break;
+		case OPT_X:
+			req.x = optarg;
+			break;
+		case OPT_SERIES:
+			req.series = optarg;
+			break;
+		case OPT_TITLE:
+			req.title = optarg;
+			break;
+		case OPT_KEEP:
+			req.keep = true;
+			break;
+		case 'h':
+			usage();
+			return cmd_finish_stdout(EXIT_DONE);
+		default:
+			return cmd_bad_option(argv, options);
+		}
+	}
+	if (argc - optind != 1)
+		return cmd_usage_error("plot", "expected one kind of figure (such as '%s'), not %d", plot_kinds[0].name,
+			argc - optind);
+	if (terminal == (req.out != NULL))
+		return cmd_usage_error("plot", "%s", terminal ? "give --terminal or -o OUT, not both" :
+							      "where to? give -o OUT.svg (or .png, .pdf) or --terminal");
+	req.kind = argv[optind];
+	return draw(&req);
+}
