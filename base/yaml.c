@@ -12,6 +12,18 @@
 #define MAX_DEPTH 64
 #define MAX_KEY 200 /* bytes; so that any key, escaped, stays below the 1024 that YAML allows for one */
 
+/* Bytes that grow. */
+struct text {
+	VEC(char);
+};
+
+static void put(struct text *t, struct arena *a, const char *s, size_t n)
+{
+	VEC_RESERVE(t, a, t->n + n);
+	memcpy(t->at + t->n, s, n);
+	t->n += n;
+}
+
 /* ---- the gate: what libfyaml never gets to see ---- */
 
 /* C0 but for tab and line feed, DEL, C1, and what YAML or a terminal takes for a line break or a mark. */
@@ -178,27 +190,41 @@ static int refuse_marks(struct reader *r, struct fy_token *tag, struct fy_token 
 	return 0;
 }
 
+/* Piece by piece: fy_token_get_text of 0.7.12 miscounts some quoted scalars, such as '''2''''''''', then
+   gives a buffer half filled and leaks. */
+static int token_text(struct reader *r, struct fy_token *token, struct text *out)
+{
+	struct fy_token_iter *iter = token ? fy_token_iter_create(token) : NULL;
+	const struct fy_iter_chunk *chunk = NULL;
+	int failed = 0;
+
+	if (token && !iter)
+		return err_set(r->err, ERR_NOMEM, "out of memory");
+	while (iter && (chunk = fy_token_iter_chunk_next(iter, chunk, &failed)))
+		put(out, r->a, chunk->str, chunk->len);
+	if (iter)
+		fy_token_iter_destroy(iter);
+	put(out, r->a, "", 1);
+	return failed ? fault(r, &r->seen, "text that cannot be decoded") : 0;
+}
+
 static int on_scalar(struct reader *r, struct fy_event *event)
 {
 	struct fy_token *token = event->scalar.value;
 	struct err_pos pos = event_pos(r, event);
 	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
-	const char *text = "";
-	size_t len = 0;
+	struct text text = {0};
 
 	if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED)
 		pos.col -= pos.col > 1; /* the mark is behind the quote */
 	if (refuse_marks(r, event->scalar.tag, event->scalar.anchor))
 		return -1;
-	if (token && !(text = fy_token_get_text(token, &len)))
-		return err_set(r->err, ERR_NOMEM, "out of memory");
-	if (check_text(r, text, len, &pos))
+	if (token_text(r, token, &text) || check_text(r, text.at, text.n - 1, &pos))
 		return -1;
-	text = arena_strndup(r->a, text, len);
 	if (expects_key(r))
-		return take_key(r, text, pos);
+		return take_key(r, text.at, pos);
 	struct yaml_node *node = new_node(r, YAML_SCALAR, pos);
-	node->text = text;
+	node->text = text.at;
 	node->quoted = style != FYSS_PLAIN;
 	attach(r, node);
 	return 0;
@@ -615,17 +641,6 @@ int yaml_set_path(struct arena *a, struct yaml_node *root, const char *path, con
 }
 
 /* ---- canonical text ---- */
-
-struct text {
-	VEC(char);
-};
-
-static void put(struct text *t, struct arena *a, const char *s, size_t n)
-{
-	VEC_RESERVE(t, a, t->n + n);
-	memcpy(t->at + t->n, s, n);
-	t->n += n;
-}
 
 static void put_text(struct text *t, struct arena *a, const char *s)
 {

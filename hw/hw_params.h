@@ -19,7 +19,8 @@ enum hw_params_kind {
 	HW_PARAMS_N,
 };
 
-/* The rows of one kind and what stands before them: "machine.gpu0". */
+/* The rows of one kind and what stands before them, as param_print wants it: "machine.gpu0". A row that
+   holds a number is of kind PARAM_KIND_NODE with the number's dimension. */
 const struct param *hw_params(enum hw_params_kind kind, size_t *n, const char **prefix);
 
 #endif

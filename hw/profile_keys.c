@@ -38,12 +38,12 @@ static const struct param gpu_params[] = {
 	PARAM_TEXT(struct gpu_raw, part, "part", NULL, "a name from 'offsim hw list --parts gpu'"),
 	PARAM_TEXT(struct gpu_raw, description, "description", NULL, "one line"),
 	PARAM_REAL(struct gpu_raw, memory, "memory", UNIT_BYTES, NULL, 1, MAX_BYTES,
-		"total memory, as nvidia-smi reports it"),
+		"total memory, as nvidia-smi reports it; required"),
 	PARAM_REAL(struct gpu_raw, reserved, "reserved", UNIT_BYTES, NULL, 0, MAX_BYTES,
 		"of that, taken by the driver and its context"),
-	NUMBER(struct gpu_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE, "of the GPU's own memory"),
-	PARAM_NODE(struct gpu_raw, flops, "flops", "dense compute rate by operand type"),
-	NUMBER(struct gpu_raw, launch, "launch", UNIT_TIME, "host cost of one kernel"),
+	NUMBER(struct gpu_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE, "of the GPU's own memory: 1008GB/s"),
+	PARAM_NODE(struct gpu_raw, flops, "flops", "dense compute rate by operand type: {fp16: 165TFLOP/s}"),
+	NUMBER(struct gpu_raw, launch, "launch", UNIT_TIME, "host cost of one kernel: 2.5us"),
 	PARAM_NODE(struct gpu_raw, link, "link", "to host memory; the part's own when left out"),
 	PARAM_COUNT(struct gpu_raw, copy_engines, "copy_engines", "2", 1, 64, "copies that run at once"),
 };
@@ -54,8 +54,8 @@ static const struct param cpu_params[] = {
 	PARAM_COUNT(struct cpu_raw, cores, "cores", NULL, 1, 65536,
 		"physical cores of one socket; the part's flops follow"),
 	PARAM_COUNT(struct cpu_raw, sockets, "sockets", "1", 1, 64, "the part's cores and flops are of one"),
-	PARAM_NODE(struct cpu_raw, flops, "flops", "dense compute rate by operand type"),
-	NUMBER(struct cpu_raw, launch, "launch", UNIT_TIME, "cost of handing one task to all threads"),
+	PARAM_NODE(struct cpu_raw, flops, "flops", "dense compute rate by operand type: {fp16: 165TFLOP/s}"),
+	NUMBER(struct cpu_raw, launch, "launch", UNIT_TIME, "cost of handing one task to all threads: 5us"),
 };
 
 static const struct param ram_params[] = {
@@ -70,25 +70,26 @@ static const struct param ram_params[] = {
 	PARAM_COUNT(struct ram_raw, channels, "channels", NULL, 1, 128, "of one socket, in use"),
 	PARAM_COUNT(struct ram_raw, sockets, "sockets", "1", 1, 64, "the channels are of one"),
 	NUMBER(struct ram_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE,
-		"of all channels; rate x 8 B x channels when left out"),
+		"of all channels: 70GB/s; rate x 8 B x channels when left out"),
 };
 
 static const struct param nvme_params[] = {
 	PARAM_TEXT(struct nvme_raw, part, "part", NULL, "a name from 'offsim hw list --parts nvme'"),
 	PARAM_TEXT(struct nvme_raw, description, "description", NULL, "one line"),
-	PARAM_REAL(struct nvme_raw, capacity, "capacity", UNIT_BYTES, NULL, 1, MAX_BYTES, "of the drive"),
+	PARAM_REAL(struct nvme_raw, capacity, "capacity", UNIT_BYTES, NULL, 1, MAX_BYTES,
+		"of the drive; required"),
 	PARAM_REAL(struct nvme_raw, reserved, "reserved", UNIT_BYTES, NULL, 0, MAX_BYTES,
 		"of that, not free for us; nothing when left out"),
-	NUMBER(struct nvme_raw, read, "read", UNIT_BYTES_RATE, "large reads, many at once"),
-	NUMBER(struct nvme_raw, write, "write", UNIT_BYTES_RATE, "large writes, sustained"),
+	NUMBER(struct nvme_raw, read, "read", UNIT_BYTES_RATE, "large reads, many at once: 6GB/s"),
+	NUMBER(struct nvme_raw, write, "write", UNIT_BYTES_RATE, "large writes, sustained: 3GB/s"),
 	NUMBER(struct nvme_raw, both, "both", UNIT_BYTES_RATE,
 		"sum of reads and writes at once; unlimited when left out"),
-	NUMBER(struct nvme_raw, latency, "latency", UNIT_TIME, "of one read"),
+	NUMBER(struct nvme_raw, latency, "latency", UNIT_TIME, "of one read: 50us"),
 };
 
 /* What a link and one generation of it have in common. */
 #define LINK_NUMBERS(S)                                                                                      \
-	NUMBER(S, h2d, "h2d", UNIT_BYTES_RATE, "host to device, pinned memory, large copies"),               \
+	NUMBER(S, h2d, "h2d", UNIT_BYTES_RATE, "host to device, pinned memory, large copies: 25GB/s"),       \
 		NUMBER(S, d2h, "d2h", UNIT_BYTES_RATE, "device to host, the same"),                          \
 		NUMBER(S, h2d_pageable, "h2d_pageable", UNIT_BYTES_RATE,                                     \
 			"host to device from pageable memory; h2d when left out"),                           \
@@ -96,7 +97,7 @@ static const struct param nvme_params[] = {
 			"device to host into pageable memory; d2h when left out"),                           \
 		NUMBER(S, both, "both", UNIT_BYTES_RATE,                                                     \
 			"sum of the two directions at once; unlimited when left out"),                       \
-		NUMBER(S, latency, "latency", UNIT_TIME, "of one copy")
+		NUMBER(S, latency, "latency", UNIT_TIME, "of one copy: 2.7us")
 
 static const struct param link_params[] = {
 	PARAM_TEXT(struct link_raw, part, "part", NULL,
@@ -122,11 +123,11 @@ static const struct param generation_params[] = {
 
 #define DTYPE(i, key, help) NUMBER(struct flops_raw, type[i], key, UNIT_FLOP_RATE, help)
 static const struct param flops_params[] = {
-	DTYPE(HW_FP32, "fp32", "FP32 operands, no tensor cores"),
+	DTYPE(HW_FP32, "fp32", "FP32 operands, no tensor cores: 82TFLOP/s"),
 	DTYPE(HW_FP16, "fp16", "FP16 operands, FP32 accumulation"),
 	DTYPE(HW_BF16, "bf16", "BF16 operands, FP32 accumulation"),
 	DTYPE(HW_FP8, "fp8", "FP8 operands, FP32 accumulation"),
-	DTYPE(HW_INT8, "int8", "INT8 operands"),
+	DTYPE(HW_INT8, "int8", "INT8 operands: 660TOP/s"),
 };
 
 /* The dimension of the first three rows is that of the number which is read. */

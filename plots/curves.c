@@ -281,11 +281,12 @@ static bool splits_groups(const struct work *w, size_t key)
 static void add_to_series(struct work *w, size_t key)
 {
 	struct intern pairs;
+	char pair[32];
 
 	intern_init(&pairs, w->a);
 	for (size_t i = 0; i < w->n_rows; i++) {
-		const uint32_t pair[2] = {w->group[i], cell(w, w->row[i], key)};
-		w->group[i] = intern_add(&pairs, (const char *)pair, sizeof(pair));
+		int len = snprintf(pair, sizeof(pair), "%u/%u", w->group[i], cell(w, w->row[i], key));
+		w->group[i] = intern_add(&pairs, pair, (size_t)len);
 	}
 	w->n_groups = pairs.n;
 	w->in_series[key] = true;
@@ -382,7 +383,7 @@ static int compare_texts(const char *a, const char *b)
 		return (a != NULL) - (b != NULL);
 	if (!units_parse(a, UNIT_PLAIN, &x, NULL) && !units_parse(b, UNIT_PLAIN, &y, NULL) && x != y)
 		return x < y ? -1 : 1;
-	return strcmp(a, b);
+	return strverscmp(a, b); /* llama-3.1-8b before llama-3.1-70b */
 }
 
 /* Curves by their keys, numbers by size. */
@@ -443,14 +444,12 @@ static const char *mixed_keys(const struct work *w)
 	struct intern places;
 	uint32_t *place = arena_array(w->a, uint32_t, w->n_rows);
 	const char *list = "";
+	char at[64];
 
 	intern_init(&places, w->a);
 	for (size_t i = 0; i < w->n_rows; i++) {
-		struct {
-			uint64_t group;
-			double x;
-		} at = {w->group[i], w->x_of[cell(w, w->row[i], w->x)]};
-		place[i] = intern_add(&places, (const char *)&at, sizeof(at));
+		int len = snprintf(at, sizeof(at), "%u/%.17g", w->group[i], w->x_of[cell(w, w->row[i], w->x)]);
+		place[i] = intern_add(&places, at, (size_t)len);
 	}
 	if (places.n == w->n_rows)
 		return NULL;

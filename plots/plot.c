@@ -14,11 +14,13 @@ const struct plot_kind plot_kinds[] = {
 };
 const size_t plot_kinds_n = ARRAY_LEN(plot_kinds);
 
-#define TITLE_LINE 100      /* characters that fit over a figure */
+#define TITLE_COLUMNS 95    /* characters that fit over a figure */
 #define MARKED_POINTS 25    /* points of a curve that can carry a mark and a bar */
 #define BOUND_CURVES 4      /* above this the bounds are a thicket */
 #define BOUND_ROOM 1.6      /* a bound may make the y axis this much longer than the curves need */
 #define LOG_Y_RATIO 20.0    /* a curve this much below the highest is a flat line on a linear axis */
+#define LOG_MARGIN 1.3
+#define MAX_STEPS 10        /* marks on x, one a whole number */
 #define LOG_X_RATIO 8.0     /* x from 1 to 8 by doubling asks for a logarithmic axis */
 #define LOG_X_STEPS 3.0     /* so does a last step this much longer than the first */
 
@@ -92,14 +94,14 @@ static const char *x_label(const struct curves *c, bool logx, struct arena *a)
 }
 
 /* Kind and what is common, broken into lines that fit. */
-static const char *make_title(const struct plot_kind *kind, const struct curves *c, struct arena *a)
+static const char *make_title(const struct plot_kind *kind, const struct curves *c, size_t columns, struct arena *a)
 {
 	const char *title = kind->title, *rest = c->common;
 
 	while (*rest) {
 		size_t len = strlen(rest);
-		if (len > TITLE_LINE) {
-			for (len = TITLE_LINE; len > 0 && rest[len - 1] != ' '; len--)
+		if (len > columns) {
+			for (len = columns; len > 0 && rest[len - 1] != ' '; len--)
 				;
 			if (!len)
 				len = strlen(rest); /* one long word */
@@ -113,8 +115,9 @@ static const char *make_title(const struct plot_kind *kind, const struct curves 
 /* ---- axes ---- */
 
 struct axes {
-	bool logx, logy, bars, bound;
-	double top; /* of y */
+	bool bars, bound, lines, logx, logy;
+	double bottom, top; /* of y */
+	double step; /* of the marks on x; 0: any */
 	size_t every; /* n-th point of a curve is marked */
 };
 
@@ -128,12 +131,45 @@ static bool grows_by_factor(const struct curve *c)
 	return last->x - last[-1].x >= LOG_X_STEPS * (p[1].x - p->x);
 }
 
+/* Generations and such: no marks at halves. */
+static bool few_whole_numbers(const struct curves *c)
+{
+	double low = INFINITY, high = -INFINITY;
+
+	for (size_t k = 0; k < c->n; k++) {
+		for (size_t i = 0; i < c->curve[k].n; i++) {
+			double x = c->curve[k].point[i].x;
+			if (x != floor(x))
+				return false;
+			low = fmin(low, x);
+			high = fmax(high, x);
+		}
+	}
+	return high - low <= MAX_STEPS;
+}
+
 static double highest(const struct curve *c)
 {
 	double y = 0;
 
 	for (size_t i = 0; i < c->n; i++)
 		y = fmax(y, fmax(c->point[i].y, c->point[i].high80)); /* fmax passes over NAN */
+	return y;
+}
+
+/* Of all that a logarithmic axis can show. */
+static double lowest(const struct curves *c)
+{
+	double y = INFINITY;
+
+	for (size_t k = 0; k < c->n; k++) {
+		for (size_t i = 0; i < c->curve[k].n; i++) {
+			const struct curves_point *p = &c->curve[k].point[i];
+			double low = p->low80 > 0 ? p->low80 : p->y;
+			if (low > 0 && low < y)
+				y = low;
+		}
+	}
 	return y;
 }
 
@@ -160,7 +196,8 @@ static bool has_intervals(const struct curves *c)
 
 static struct axes choose_axes(const struct plot_kind *kind, const struct curves *c)
 {
-	struct axes ax = {.logx = true, .every = 1, .bars = has_intervals(c)};
+	/* A line through runs that differ in more than x would say that x makes the difference. */
+	struct axes ax = {.logx = true, .every = 1, .bars = has_intervals(c), .lines = !c->mixed};
 	double least = INFINITY, low, high;
 
 	for (size_t k = 0; k < c->n; k++) {
@@ -173,10 +210,16 @@ static struct axes choose_axes(const struct plot_kind *kind, const struct curves
 	}
 	ax.logy = least > 0 && ax.top > LOG_Y_RATIO * least;
 	bound_range(c, &low, &high);
-	ax.bound = kind->upper_bound && c->n <= BOUND_CURVES && low <= BOUND_ROOM * ax.top; /* false for NAN */
+	ax.bound = kind->upper_bound && ax.lines && c->n <= BOUND_CURVES && low <= BOUND_ROOM * ax.top; /* false for NAN */
 	if (ax.bound)
 		ax.top = fmax(ax.top, fmin(high, BOUND_ROOM * ax.top));
-	ax.top = ax.top > 0 ? 1.05 * ax.top : 1;
+	ax.step = !ax.logx && few_whole_numbers(c) ? 1 : 0;
+	if (ax.logy) {
+		ax.bottom = lowest(c) / LOG_MARGIN;
+		ax.top *= LOG_MARGIN;
+	} else {
+		ax.top = ax.top > 0 ? 1.05 * ax.top : 1;
+	}
 	return ax;
 }
 
@@ -256,12 +299,12 @@ static int draw(const struct plot_request *req, const struct plot_kind *kind, co
 	else if (gnuplot_terminal(req->out, &terminal, err))
 		return -1;
 	const char *const word[] = {
-		req->title ? req->title : make_title(kind, c, a),
+		req->title ? req->title : make_title(kind, c, req->out ? TITLE_COLUMNS : (size_t)req->columns, a),
 		x_label(c, ax.logx, a),
-		arena_printf(a, "%s%s%s", kind->y_label, ax.logy ? ", log scale" : "",
-			ax.bars && req->out ? ", bars: 80 % interval" : ""),
+		arena_printf(a, "%s%s", kind->y_label, ax.logy ? ", log scale" : ""),
 		terminal,
-		arena_printf(a, "%zu %d %d %.6g %zu %d %d", c->n, ax.logx, ax.logy, ax.top, ax.every, ax.bars, ax.bound),
+		arena_printf(a, "%zu %.6g %.6g %g %zu %d %d %d %d %d", c->n, ax.bottom, ax.top, ax.step, ax.every,
+			ax.bars, ax.bound, ax.lines, ax.logx, ax.logy),
 	};
 	const struct gnuplot_job job = {
 		.template = kind->template,

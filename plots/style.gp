@@ -23,11 +23,17 @@ set linetype 5 lc rgb "#56b4e9" lw 2 pt 6  ps 0.9 dt (3,3)
 set linetype 6 lc rgb "#e69f00" lw 2 pt 4  ps 0.9 dt (12,3,3,3,3,3)
 set linetype 7 lc rgb "#000000" lw 2 pt 8  ps 1.1 dt (20,4)
 set linetype 8 lc rgb "#7f7f7f" lw 2 pt 12 ps 1.1 dt (6,3,2,3)
-set linetype cycle 8
+# The same colours again, other points and dashes.
+set linetype 9 lc rgb "#0072b2" lw 2 pt 4  ps 0.9 dt (3,3)
+set linetype 10 lc rgb "#d55e00" lw 2 pt 12 ps 1.1 dt 1
+set linetype 11 lc rgb "#009e73" lw 2 pt 6  ps 0.9 dt (12,3,3,3)
+set linetype 12 lc rgb "#cc79a7" lw 2 pt 5  ps 0.9 dt (20,4)
+set linetype cycle 12
 
 set border 3 lc rgb "#404040"
 set tics nomirror out scale 0.6
-set grid back lc rgb "#d9d9d9" lw 0.7 dt 1
-if (!dumb) set key outside bottom center horizontal Left reverse samplen 4 spacing 1.2
+set format "%h"
+if (dumb) unset grid; else set grid back lc rgb "#c4c4c4" lw 0.7 dt 1
+if (!dumb) set key outside bottom center horizontal Left reverse samplen 4 spacing 1.2 height 0.5
 if (dumb) set key outside bottom center
-if (dumb) do for [i=1:8] { set linetype i pt i } # shown as A, B, C...
+if (dumb) do for [i=1:12] { set linetype i pt i } # shown as A, B, C...

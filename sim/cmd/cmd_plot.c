@@ -53,12 +53,13 @@ static void terminal_size(struct plot_request *req)
 
 static void report(const struct plot_summary *s)
 {
-	static const char *const item[] = {"do not fit in memory", "failed or have no such rate", "have no number as x"};
+	static const char *const why[] = {"do not fit in memory", "failed or have no such rate", "have no number as"};
 	const size_t n[] = {s->n_no_fit, s->n_failed, s->n_no_x};
 
 	for (size_t i = 0; i < ARRAY_LEN(n); i++)
 		if (n[i])
-			fprintf(stderr, "offsim: plot: left out %zu run%s that %s\n", n[i], n[i] == 1 ? "" : "s", item[i]);
+			fprintf(stderr, "offsim: plot: left out runs that %s%s%s: %zu\n", why[i], i == 2 ? " " : "",
+				i == 2 ? s->x : "", n[i]);
 	if (s->mixed && *s->mixed)
 		fprintf(stderr,
 			"offsim: plot: some runs of one curve have the same '%s' and differ in: %s; --series tells them "

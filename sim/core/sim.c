@@ -132,6 +132,8 @@ static void finish(struct sim *s, struct op *op)
 {
 	s->n_done++;
 	s->ending = op;
+	if (s->config.span)
+		s->config.span(s->config.span_ctx, op, s->now);
 	if (op->notify)
 		s->config.done(s->config.done_ctx, op, s->now);
 	opgraph_finish(&s->ops, op, on_released, s);

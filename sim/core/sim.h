@@ -49,6 +49,9 @@ struct sim_op {
 /* An operation ended. sim_charges() of it may be read, operations may be added. */
 typedef void sim_done_fn(void *ctx, const struct op *op, sim_time now);
 
+/* Any operation ended; op->start is when it got its place. For timelines and tests: nothing may be added. */
+typedef void sim_span_fn(void *ctx, const struct op *op, sim_time now);
+
 struct sim_config {
 	int n_resources;
 	const char *const *resource_name;
@@ -61,6 +64,8 @@ struct sim_config {
 	bool charges;
 	sim_done_fn *done;
 	void *done_ctx;
+	sim_span_fn *span; /* NULL: not wanted */
+	void *span_ctx;
 	const volatile sig_atomic_t *interrupted; /* NULL, or stop when it becomes nonzero */
 };
 

@@ -120,8 +120,8 @@ static void book_staging(const struct plan *plan, struct placement *p)
 		if (p->kv[i].mode == PLACE_STREAMED && bytes > kv)
 			kv = bytes;
 	}
-	ledger_book(&p->ledger, plan->job->machine->devices[device].memory, LEDGER_OVERHEAD,
-		plan->flags->buffers * (weights + kv));
+	p->ahead_bytes = plan->flags->buffers * (weights + kv);
+	ledger_book(&p->ledger, plan->job->machine->devices[device].memory, LEDGER_OVERHEAD, p->ahead_bytes);
 }
 
 /* Fills p for plan->n_resident layers, from scratch. */
@@ -130,8 +130,9 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	const struct model *m = plan->job->model;
 	const struct trace_workload *w = &plan->job->trace->workload;
 	const struct quant_type *kv_type = quant_find(plan->flags->kv_type);
-	uint64_t ram_booked = 0;
 	bool all = plan->n_resident == m->n_layer;
+	bool embed_on_gpu = plan->gpu >= 0 && (all || m->tied_embeddings);
+	uint64_t ram_booked = embed_on_gpu ? 0 : m->embed.bytes;
 
 	place_init(p, m, plan->job->machine, a);
 	p->kv_type = kv_type;
@@ -152,8 +153,7 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	struct place_spot host = {(int16_t)plan->ram, (int16_t)plan->cpu, PLACE_RESIDENT};
 	struct place_spot output = plan->gpu >= 0 ? gpu_resident(plan) : host;
 	place_layer_group(p, MODEL_NO_LAYER, MODEL_OUTPUT, output);
-	place_layer_group(p, MODEL_NO_LAYER, MODEL_EMBED,
-		plan->gpu >= 0 && (all || m->tied_embeddings) ? output : host);
+	place_layer_group(p, MODEL_NO_LAYER, MODEL_EMBED, embed_on_gpu ? output : host);
 	place_finish(p);
 	book_activations(plan, p);
 	book_staging(plan, p);
@@ -275,7 +275,6 @@ static void *ideal_state_new(const struct engine_job *job, const struct placemen
 	s->flags = job->flags;
 	s->buffer = arena_array(a, op_ref, s->flags->buffers);
 	s->kv_stored = arena_array(a, op_ref, p->model->n_layer);
-	s->device = p->group[p->model->n_layer][MODEL_EMBED].part[0].spot.device;
 	return s;
 }
 
@@ -374,6 +373,7 @@ static const struct trace_access *run_layer(struct exec *x, struct ideal *s, con
 		const struct place_group *g = &p->group[layer][a->group];
 		double n_hit, rows;
 
+		exec_label(x, layer, (enum model_group)a->group);
 		switch ((enum trace_kind)a->kind) {
 		case TRACE_WEIGHTS:
 			run_group(x, s, g, 1, 2.0 * (double)a->tokens, buffer_free);
@@ -408,6 +408,7 @@ static void run_global(struct exec *x, struct ideal *s, const struct trace_acces
 	const struct place_group *g = &x->placement->group[m->n_layer][a->group];
 	double rows = (double)a->tokens;
 
+	exec_label(x, MODEL_NO_LAYER, (enum model_group)a->group);
 	if (a->group == MODEL_EMBED)
 		run_group(x, s, g, rows < m->vocab ? rows / m->vocab : 1, 0, 0);
 	else
@@ -422,6 +423,8 @@ static int ideal_lower(struct exec *x, void *state, const struct trace_step *ste
 	(void)err;
 	s->step = step;
 	s->last = x->step_end;
+	/* A step begins with token numbers, which are at hand wherever the embedding is. */
+	s->device = x->placement->group[x->placement->model->n_layer][MODEL_EMBED].part[0].spot.device;
 	while (a < end) {
 		if (a->layer == MODEL_NO_LAYER)
 			run_global(x, s, a++);

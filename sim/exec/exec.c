@@ -99,8 +99,20 @@ int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, 
 	return 0;
 }
 
-static op_ref add(struct exec *x, const struct sim_op *op, op_ref after, op_ref after2)
+void exec_spans(struct exec *x, sim_span_fn *span, void *ctx)
 {
+	x->sim.config.span = span;
+	x->sim.config.span_ctx = ctx;
+}
+
+void exec_label(struct exec *x, int layer, enum model_group g)
+{
+	x->label = (uint32_t)g << 16 | (uint16_t)layer;
+}
+
+static op_ref add(struct exec *x, enum exec_kind kind, struct sim_op *op, op_ref after, op_ref after2)
+{
+	op->tag = (uint32_t)kind << 28 | x->label;
 	op_ref ref = sim_add(&x->sim, op);
 
 	sim_depend(&x->sim, ref, after);
@@ -115,7 +127,9 @@ op_ref exec_join(struct exec *x, op_ref a, op_ref b)
 		return b;
 	if (b == 0)
 		return a;
-	return add(x, &(struct sim_op){.unit = SIM_NONE, .stream = SIM_NONE, .cap_resource = SIM_NONE}, a, b);
+
+	struct sim_op op = {.unit = SIM_NONE, .stream = SIM_NONE, .cap_resource = SIM_NONE};
+	return add(x, EXEC_JOIN, &op, a, b);
 }
 
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2)
@@ -127,7 +141,7 @@ op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op
 		return exec_join(x, after, after2);
 	platform_copy(&x->platform, from, to, bytes, pinned, x->overheads, &path, &op);
 	op.stream = op.unit;
-	return add(x, &op, after, after2);
+	return add(x, EXEC_COPY, &op, after, after2);
 }
 
 op_ref exec_kernel(struct exec *x, int device, double bytes, double flops, enum hw_dtype dtype, op_ref after,
@@ -139,5 +153,5 @@ op_ref exec_kernel(struct exec *x, int device, double bytes, double flops, enum 
 	if (bytes <= 0 && flops <= 0)
 		return exec_join(x, after, after2);
 	platform_kernel(&x->platform, device, bytes, flops, dtype, x->overheads, &path, &op);
-	return add(x, &op, after, after2);
+	return add(x, EXEC_KERNEL, &op, after, after2);
 }

@@ -35,6 +35,24 @@ struct exec_record {
 /* A step has ended. The record is valid during the call only. */
 typedef void exec_step_fn(void *ctx, const struct exec_record *r);
 
+/* What an operation was, in its tag. Step ends carry EXEC_STEP and the step's place in the run. */
+enum exec_kind { EXEC_STEP, EXEC_COPY, EXEC_KERNEL, EXEC_JOIN };
+
+static inline enum exec_kind exec_tag_kind(uint32_t tag)
+{
+	return (enum exec_kind)(tag >> 28);
+}
+
+static inline int exec_tag_layer(uint32_t tag)
+{
+	return (int16_t)(tag & 0xffff);
+}
+
+static inline enum model_group exec_tag_group(uint32_t tag)
+{
+	return (enum model_group)(tag >> 16 & 0xff);
+}
+
 struct exec {
 	struct sim sim;
 	struct platform platform;
@@ -43,6 +61,7 @@ struct exec {
 	exec_lower_fn *lower;
 	void *state;
 	bool overheads;             /* count latencies and launches */
+	uint32_t label;             /* layer and group that operations added now belong to */
 	op_ref step_end;            /* of the step before the one being added: its token is known then */
 	uint64_t first, end, next;  /* steps of this run, counted over prefill and decode; next to be added */
 	struct exec_record record;  /* of the step that ended last */
@@ -57,6 +76,9 @@ struct exec {
 void exec_init(struct exec *x, const struct placement *p, const struct trace *t, exec_lower_fn *lower, void *state,
 	bool overheads, const volatile sig_atomic_t *interrupted, struct arena *a);
 
+/* Reports every operation that ends; between exec_init and exec_run. */
+void exec_spans(struct exec *x, sim_span_fn *span, void *ctx);
+
 /* Simulates steps first .. first + n - 1 from an idle machine and reports the end of each, in order. Once for each
    exec_init. */
 int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, void *ctx, struct err *err);
@@ -64,6 +86,8 @@ int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, 
 /* For engines. Streams of the core are numbered as units: what an engine puts into the stream of a unit runs
    there in the order added. */
 
+/* What is added from here on belongs to this group of this layer. */
+void exec_label(struct exec *x, int layer, enum model_group g);
 /* A copy, in the stream of its unit. Waits for `after` (0: nothing) besides. With no bytes it only joins the two. */
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
 /* A kernel on a device, no stream. with neither bytes nor flops it only joins the two. */

@@ -81,16 +81,16 @@ static void raise(double *bound, double load, double peak)
 		*bound = load / peak;
 }
 
-double estimate_seconds(const struct estimate *e)
+double estimate_seconds(const struct estimate *e, double ahead_bytes)
 {
 	const struct hw_machine *m = e->placement->machine;
 	double bound = 0;
 
 	for (int i = 0; i < m->n_memories; i++)
-		raise(&bound, e->memory_bytes[i], hw_num_peak(&m->memories[i].bandwidth_bytes_s));
+		raise(&bound, e->memory_bytes[i] - ahead_bytes, hw_num_peak(&m->memories[i].bandwidth_bytes_s));
 	for (int i = 0; i < m->n_links; i++) {
-		raise(&bound, e->h2d_bytes[i], hw_num_peak(&m->links[i].h2d.num));
-		raise(&bound, e->d2h_bytes[i], hw_num_peak(&m->links[i].d2h.num));
+		raise(&bound, e->h2d_bytes[i] - ahead_bytes, hw_num_peak(&m->links[i].h2d.num));
+		raise(&bound, e->d2h_bytes[i] - ahead_bytes, hw_num_peak(&m->links[i].d2h.num));
 	}
 	for (int i = 0; i < m->n_devices; i++)
 		raise(&bound, e->flops[i], peak_flops(&m->devices[i]));

@@ -23,6 +23,7 @@ void estimate_init(struct estimate *e, const struct placement *p, struct arena *
 void estimate_group(struct estimate *e, int layer, enum model_group g, double share, double rows);
 /* Attention over `entries` entries in all, with `fresh` new ones, scoring `pairs` pairs. */
 void estimate_kv(struct estimate *e, int layer, double entries, double fresh, double pairs);
-double estimate_seconds(const struct estimate *e);
+/* ahead_bytes need not cross any link, or leave any memory, within the time: they were fetched before. */
+double estimate_seconds(const struct estimate *e, double ahead_bytes);
 
 #endif

@@ -52,6 +52,7 @@ struct placement {
 	uint64_t kv_sequences;
 	struct place_group (*group)[MODEL_GROUP_N]; /* by layer; [n_layer] holds embedding and output */
 	struct ledger ledger;                /* rows are the machine's memories, in order */
+	uint64_t ahead_bytes;                /* at most, fetched before a step begins: what staging buffers hold */
 	const char *advice;                  /* what more would fit and the flag that does it; "" */
 };
 

@@ -10,8 +10,10 @@
 
 /* Decode steps that are simulated as they come, behind the prefill. */
 #define HEAD_STEPS 4
-/* Steps of a window; the last one is measured, those before it fill the pipeline. */
-#define WINDOW_STEPS 3
+/* Steps of a window before the one that counts: they fill the pipeline. */
+#define WARM_UP_STEPS 2
+/* A stretch of steps as short as this is a straight line. */
+#define SHORT_STEPS 6
 /* Up to this many decode steps there is nothing to gain from skipping some. */
 #define SKIP_FROM_STEPS 24
 /* A window in the middle that agrees with the line between its neighbours to this share ends the search. */
@@ -35,8 +37,7 @@ struct job {
 	const struct placement *placement;
 	const struct trace *trace;
 	const struct run_options *options;
-	struct arena *arena;   /* of the run: sums */
-	struct arena *scratch; /* emptied before each simulation */
+	struct arena *arena; /* of the run: sums; each simulation takes from it and gives back */
 	int n_resources;
 	uint64_t events;
 };
@@ -87,6 +88,7 @@ static struct engine_job engine_job(const struct scenario *s, const struct trace
 /* Turns the running totals at step ends into what each step cost, and sums that by phase. */
 struct collector {
 	uint64_t n_prefill;
+	uint64_t last;               /* step; those behind it are only there for it to prefetch from */
 	struct cost total;           /* up to the step that ended last */
 	struct cost step;            /* of that step alone */
 	struct cost prefill, decode; /* sums */
@@ -107,6 +109,8 @@ static void on_step(void *ctx, const struct exec_record *r)
 	size_t n = (c->total.n - 2) / 3;
 	struct cost now = c->step; /* the totals first, then less those before */
 
+	if (r->step > c->last)
+		return;
 	now.v[0] = sim_seconds(r->end);
 	for (size_t i = 0; i < n; i++) {
 		cost_moved(&now)[i] = r->moved[i];
@@ -119,31 +123,37 @@ static void on_step(void *ctx, const struct exec_record *r)
 	cost_add(r->step < c->n_prefill ? &c->prefill : &c->decode, 1, &c->step);
 }
 
-/* Simulates steps first .. first + n - 1 from an idle machine. */
-static int simulate(struct job *job, uint64_t first, uint64_t n, struct collector *c, struct err *err)
+/* Simulates steps first .. last from an idle machine, and one more if there is one, since a step also works for
+   the next (prefetch). */
+static int simulate(struct job *job, uint64_t first, uint64_t last, struct collector *c, struct err *err)
 {
 	const struct engine_ops *engine = job->scenario->engine;
 	struct engine_job ej = engine_job(job->scenario, job->trace);
+	uint64_t n_steps = job->trace->n_prefill + job->trace->n_decode;
+	uint64_t end = last + 1 < n_steps ? last + 2 : n_steps;
+	struct arena_mark mark = arena_mark(job->arena);
 	struct exec x;
 
-	arena_reset(job->scratch);
+	c->last = last;
 	exec_init(&x, job->placement, job->trace, engine->lower,
-		engine->state_new(&ej, job->placement, job->scratch), engine->overheads, job->options->interrupted,
-		job->scratch);
-	int rc = exec_run(&x, first, n, on_step, c, err);
+		engine->state_new(&ej, job->placement, job->arena), engine->overheads, job->options->interrupted,
+		job->arena);
+	int rc = exec_run(&x, first, end - first, on_step, c, err);
 	job->events += x.sim.n_done;
+	arena_rewind(job->arena, mark);
 	return rc;
 }
 
 /* Cost of one decode step in the middle of many. */
 static int window(struct job *job, uint64_t decode_step, struct cost *cost, struct err *err)
 {
-	uint64_t n = decode_step + 1 < WINDOW_STEPS ? decode_step + 1 : WINDOW_STEPS;
+	uint64_t last = job->trace->n_prefill + decode_step;
+	uint64_t before = decode_step < WARM_UP_STEPS ? decode_step : WARM_UP_STEPS;
 	struct arena_mark mark = arena_mark(job->arena);
 	struct collector c;
 
 	collector_init(&c, job);
-	int rc = simulate(job, job->trace->n_prefill + decode_step + 1 - n, n, &c, err);
+	int rc = simulate(job, last - before, last, &c, err);
 	memcpy(cost->v, c.step.v, cost->n * sizeof(*cost->v));
 	arena_rewind(job->arena, mark);
 	return rc;
@@ -165,7 +175,7 @@ static int add_smooth(struct job *job, uint64_t lo, uint64_t hi, const struct co
 	uint64_t mid = lo + (hi - lo) / 2;
 	struct cost at_mid = cost_new(job->n_resources, job->arena);
 
-	if (hi - lo <= 2 * WINDOW_STEPS) {
+	if (hi - lo <= SHORT_STEPS) {
 		add_line(sum, hi - lo, at_lo, at_hi);
 		return 0;
 	}
@@ -206,9 +216,13 @@ enum effort { EFFORT_EXACT, EFFORT_NORMAL, EFFORT_QUICK };
 static int add_tail(struct job *job, uint64_t lo, enum effort effort, const struct cost *at_lo, struct cost *sum,
 	struct err *err)
 {
-	uint64_t hi = job->trace->n_decode - 1;
-	struct cost at_hi = cost_new(job->n_resources, job->arena);
+	uint64_t hi = job->trace->n_decode - 2;
+	struct cost at_hi = cost_new(job->n_resources, job->arena), end = cost_new(job->n_resources, job->arena);
 
+	/* The last step stands apart: it has no next one to work for. */
+	if (window(job, hi + 1, &end, err))
+		return -1;
+	cost_add(sum, 1, &end);
 	if (!job->trace->smooth)
 		return add_random(job, lo, hi, effort == EFFORT_QUICK ? 2 : RANDOM_WINDOWS, at_lo, sum, err);
 	if (window(job, hi, &at_hi, err))
@@ -226,12 +240,12 @@ static int simulate_all(struct job *job, enum effort effort, struct outcome *out
 	uint64_t n_prefill = job->trace->n_prefill, n_decode = job->trace->n_decode;
 	uint64_t skip_from = job->trace->smooth ? SKIP_FROM_STEPS : 4 * RANDOM_WINDOWS;
 	bool all = effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n_decode <= skip_from) ||
-		n_decode <= HEAD_STEPS + WINDOW_STEPS;
+		n_decode <= HEAD_STEPS + SHORT_STEPS;
 	uint64_t head = all ? n_decode : HEAD_STEPS;
 	struct collector c;
 
 	collector_init(&c, job);
-	if (simulate(job, 0, n_prefill + head, &c, err))
+	if (simulate(job, 0, n_prefill + head - 1, &c, err))
 		return -1;
 	out->prefill = c.prefill;
 	out->decode = c.decode;
@@ -320,7 +334,8 @@ static void estimate_step(struct estimate *e, const struct model *m, const struc
 	}
 }
 
-/* The mean of the first and the last step: windows make the cost grow ever slower, so no mean is below it. */
+/* The mean of the first and the last step: windows make the cost grow ever slower, so no mean is below it. What was
+   fetched ahead before decoding began is spread over the steps. */
 static int upper_bound(const struct placement *p, const struct trace *t, struct arena *a, double *tok_s,
 	struct err *err)
 {
@@ -339,7 +354,7 @@ static int upper_bound(const struct placement *p, const struct trace *t, struct 
 			return -1;
 		estimate_init(&e, p, a);
 		estimate_step(&e, p->model, &step);
-		seconds += estimate_seconds(&e) / 2;
+		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode) / 2;
 	}
 	*tok_s = per_second((double)t->workload.batch, seconds);
 	return 0;
@@ -574,9 +589,7 @@ int run_scenario(const struct scenario *s, const struct run_options *o, struct a
 	double began_s = now_s();
 	struct placement p;
 	struct trace t;
-	struct arena scratch;
-	struct job job = {
-		.scenario = s, .placement = &p, .trace = &t, .options = o, .arena = a, .scratch = &scratch};
+	struct job job = {.scenario = s, .placement = &p, .trace = &t, .options = o, .arena = a};
 	int rc = 0;
 
 	memset(out, 0, sizeof(*out));
@@ -587,13 +600,10 @@ int run_scenario(const struct scenario *s, const struct run_options *o, struct a
 		return -1;
 	out->memory = p.ledger;
 	out->fits = ledger_fits(&p.ledger);
-	if (out->fits) {
-		arena_init(&scratch, a->nomem, a->nomem_ctx);
+	if (out->fits)
 		rc = run_placed(&job, out, why, err);
-		arena_release(&scratch);
-	} else if (why) {
+	else if (why)
 		explain_misfit(&p, why);
-	}
 	out->wall_s = now_s() - began_s;
 	return rc;
 }

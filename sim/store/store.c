@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "schema_sql.h"
 
 #define APPLICATION_ID 0x6f666673 /* "offs", as in schema.sql */
@@ -389,17 +390,6 @@ int store_open(const char *path, struct store **out, struct err *err)
 
 /* ---- a run ---- */
 
-/* Is the whole of text one decimal number? */
-static bool read_whole_number(const char *text, double *out)
-{
-	char *end;
-
-	if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))
-		return false; /* strtod would take blanks, "inf" and hexadecimal */
-	*out = strtod(text, &end);
-	return *end == '\0' && isfinite(*out);
-}
-
 static int bind(sqlite3_stmt *q, int at, const struct store_value *v)
 {
 	switch (v->type) {
@@ -442,11 +432,13 @@ static int insert_row(struct store *s, int table, const char *key, const struct 
 static int insert_param(struct store *s, const char *key, const struct store_param *p, size_t position,
 	struct err *err)
 {
-	double number;
+	double number = NAN;
+	if (units_parse(p->value, UNIT_PLAIN, &number, NULL)) /* "40", not "40GB/s" */
+		number = NAN;
 	const struct store_value value[] = {
 		{.column = "name", .type = STORE_TEXT, .text = p->name},
 		{.column = "value", .type = STORE_TEXT, .text = p->value},
-		{.column = "number", .type = STORE_REAL, .real = read_whole_number(p->value, &number) ? number : NAN},
+		{.column = "number", .type = STORE_REAL, .real = number},
 		{.column = "position", .type = STORE_COUNT, .count = position},
 	};
 

@@ -28,7 +28,8 @@ show_refuses() { # STATUS TEXT ARGUMENT...
 	text=$2
 	shift 2
 	fails "$want" "$OFFSIM" model "$@" >"$tmp/stdout" 2>"$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
-	[ ! -s "$tmp/stdout" ] && grep -qF -e "$text" "$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
+	[ ! -s "$tmp/stdout" ] || { cat "$tmp/stdout"; return 1; }
+	grep -qF -e "$text" "$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
 }
 
 disk_full() {

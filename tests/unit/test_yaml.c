@@ -121,6 +121,30 @@ START_TEST(line_ends_and_marks)
 }
 END_TEST
 
+START_TEST(quotes_within_quotes)
+{
+	setup();
+	/* fy_token_get_text cuts these short. */
+	ck_assert_str_eq(read_ok("'''2'''''''''")->text, "'2''''");
+	for (size_t n = 1; n < 60; n++)
+		for (size_t m = 0; m < 3; m++) {
+			const char *quotes = arena_printf(&a, "%.*s%.*s", (int)m, "xyz", (int)n,
+				"''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''");
+			char *text = arena_alloc(&a, 200);
+			size_t len = 0;
+			text[len++] = '\'';
+			for (const char *p = quotes; *p; p++) {
+				text[len++] = *p;
+				if (*p == '\'')
+					text[len++] = '\'';
+			}
+			text[len++] = '\'';
+			ck_assert_str_eq(read_ok(text)->text, quotes);
+		}
+	arena_release(&a);
+}
+END_TEST
+
 START_TEST(any_root_as_text)
 {
 	setup();
@@ -485,7 +509,7 @@ START_TEST(paths_that_cannot_be_set)
 }
 END_TEST
 
-TEST_MAIN("yaml", a_scenario, positions, line_ends_and_marks, any_root_as_text, the_gate,
+TEST_MAIN("yaml", a_scenario, positions, line_ends_and_marks, quotes_within_quotes, any_root_as_text, the_gate,
 	what_scenarios_never_need, duplicate_keys, syntax_errors, depth_bombs, sizes, many_keys_are_quick,
 	files, single_values, canonical_text, canonical_text_parses_back, overlays, paths_are_set,
 	setting_leaves_shared_trees_alone, paths_that_cannot_be_set)

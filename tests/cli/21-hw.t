@@ -1,0 +1,60 @@
+#!/bin/sh
+# offsim hw: list, show, their JSON, and what they refuse.
+. tests/cli/tap.sh
+
+first_word() { # the first word of each line is a machine that can be shown
+	"$OFFSIM" hw list >"$tmp/list" && [ -s "$tmp/list" ] || return 1
+	while read -r name _; do
+		"$OFFSIM" hw show "$name" >"$tmp/shown" && "$OFFSIM" hw show "$name" --json >"$tmp/json" || return 1
+	done <"$tmp/list"
+}
+
+parts() { # every kind can be listed, and a GPU of the list makes a machine in two lines
+	for kind in gpu cpu link dram nvme; do
+		"$OFFSIM" hw list --parts "$kind" >"$tmp/$kind" && [ "$(wc -l <"$tmp/$kind")" -gt 3 ] || return 1
+	done
+	tail -n +2 "$tmp/gpu" | while read -r name _; do
+		printf 'gpu0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n' "$name" >"$tmp/m.yaml"
+		"$OFFSIM" hw show "$tmp/m.yaml" >"$tmp/shown" || exit 1
+	done
+}
+
+no_private_sources() { # what a number cites is public
+	! grep -rn '/work/\|shared/' hw/parts hw/machines
+}
+
+refuses() { # TEXT ARGUMENT...: bad usage or bad input, said on stderr alone
+	text=$1
+	shift
+	fails 2 "$OFFSIM" hw "$@" >"$tmp/stdout" 2>"$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
+	[ ! -s "$tmp/stdout" ] && grep -qF -e "$text" "$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
+}
+
+help_has_example() {
+	"$OFFSIM" hw --help | grep -q '^example: offsim hw '
+}
+
+disk_full() {
+	[ -w /dev/full ] || return 0
+	fails 1 "$OFFSIM" hw show gh200 >/dev/full
+}
+
+printf 'gpu0: rtx-4900\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n' >"$tmp/bad.yaml"
+
+ok 'each machine of the list can be shown' first_word
+ok 'parts are listed, and make machines' parts
+ok 'sources are public' no_private_sources
+ok 'help ends with an example' help_has_example
+ok 'a full disk is status 1' disk_full
+ok 'an unknown machine' refuses "machine 'gh20' is unknown; did you mean 'gh200'?" show gh20
+ok 'an unknown part, with its place' refuses \
+	"$tmp/bad.yaml:1:7: gpu part 'rtx-4900' is unknown; did you mean 'rtx-4090'?" show "$tmp/bad.yaml"
+ok 'a device is no file' refuses 'is not a plain file' show /dev/zero
+ok 'a missing file' refuses 'there is no machine file' show "$tmp/none.yaml"
+ok 'an unknown kind of parts' refuses "did you mean 'gpu'?" list --parts gpus
+ok 'an unknown verb' refuses "did you mean 'show'?" shwo
+ok 'no verb' refuses 'list or show'
+ok 'an unknown option' refuses "did you mean 'parts'?" list --prats gpu
+ok 'show without a name' refuses 'needs the name' show
+ok 'show with two names' refuses 'takes one machine' show gh200 gh200
+finish
