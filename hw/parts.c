@@ -82,7 +82,7 @@ int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_no
 		suggest_text(&near, hint, sizeof(hint));
 	else
 		snprintf(hint, sizeof(hint), "; see offsim hw list --parts %s", kinds[kind].name);
-	return err_at(err, ERR_INPUT, &name->pos, "%s part '%.100s' is unknown%s", kinds[kind].name,
+	return err_at(err, ERR_INPUT, &name->pos, "unknown %s part '%.100s'%s", kinds[kind].name,
 		name->text, hint);
 }
 

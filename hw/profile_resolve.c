@@ -169,7 +169,7 @@ static int unknown_machine(struct profile *p, const struct yaml_node *node, stru
 		suggest_text(&near, hint, sizeof(hint));
 	else
 		snprintf(hint, sizeof(hint), "; see offsim hw list");
-	return err_at(err, ERR_INPUT, &node->pos, "machine '%.100s' is unknown%s", node->text, hint);
+	return err_at(err, ERR_INPUT, &node->pos, "unknown machine '%.100s'%s", node->text, hint);
 }
 
 /* The file that node names. Only plain files: a pipe or a device would be read for ever. */

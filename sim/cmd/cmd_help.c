@@ -33,16 +33,14 @@ static void keys(void)
 	const struct engine_ops *e;
 	for (size_t i = 0; (e = engine_at(i)); i++) {
 		printf("\nFlags of engine %s (%s):\n", e->name, e->help);
-		param_print(e->flag, e->n_flags, "flags.", stdout);
+		param_print(e->flag, e->n_flags, "flags", stdout);
 	}
 	puts("\nKeys of a machine (under 'machine:' or in a file of hw/machines):");
 	for (int k = 0; k < HW_PARAMS_N; k++) {
 		size_t n;
 		const char *prefix;
 		const struct param *table = hw_params((enum hw_params_kind)k, &n, &prefix);
-		char dotted[96];
-		snprintf(dotted, sizeof(dotted), "%s.", prefix);
-		param_print(table, n, dotted, stdout);
+		param_print(table, n, prefix, stdout);
 	}
 	puts("\nWhat a run gives (JSON keys, database columns):");
 	for (int f = 0; f < RESULT_FIELD_N; f++)

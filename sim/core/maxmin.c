@@ -10,7 +10,6 @@ void maxmin_init(struct maxmin *mm, const double *capacity, int n_resources, str
 		.capacity = capacity,
 		.left = arena_array(a, double, n),
 		.weight_sum = arena_array(a, double, n),
-		.n_rising = arena_array(a, int, n),
 		.touched = arena_array(a, int, n),
 		.arena = a,
 	};
@@ -36,19 +35,29 @@ static int touch(struct maxmin *mm, struct maxmin_flow **flow, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		for (int h = 0; h < flow[i]->n_hops; h++)
-			mm->n_rising[flow[i]->hop[h].resource] = 0;
+			mm->left[flow[i]->hop[h].resource] = 0;
 	for (size_t i = 0; i < n; i++) {
 		for (int h = 0; h < flow[i]->n_hops; h++) {
-			const struct maxmin_hop *hop = &flow[i]->hop[h];
-			if (mm->n_rising[hop->resource]++ == 0) {
-				mm->touched[n_touched++] = hop->resource;
-				mm->left[hop->resource] = mm->capacity[hop->resource];
-				mm->weight_sum[hop->resource] = 0;
+			int r = flow[i]->hop[h].resource;
+			if (mm->left[r] == 0) {
+				mm->touched[n_touched++] = r;
+				mm->left[r] = mm->capacity[r];
 			}
-			mm->weight_sum[hop->resource] += hop->weight;
 		}
 	}
 	return n_touched;
+}
+
+/* Summed anew in each round: taking a heavy flow's weight out of a sum would leave its rounding to the light ones. */
+static void sum_weights(struct maxmin *mm, int n_touched, size_t n_rising)
+{
+	for (int t = 0; t < n_touched; t++)
+		mm->weight_sum[mm->touched[t]] = 0;
+	for (size_t i = 0; i < n_rising; i++) {
+		const struct maxmin_flow *f = mm->rising[i];
+		for (int h = 0; h < f->n_hops; h++)
+			mm->weight_sum[f->hop[h].resource] += f->hop[h].weight;
+	}
 }
 
 static int crosses(const struct maxmin_flow *f, int resource)
@@ -63,12 +72,8 @@ static void stop_at(struct maxmin *mm, struct maxmin_flow *f, double rate, int b
 {
 	f->rate = rate;
 	f->bottleneck = bottleneck;
-	for (int h = 0; h < f->n_hops; h++) {
-		const struct maxmin_hop *hop = &f->hop[h];
-		mm->left[hop->resource] -= hop->weight * rate;
-		mm->weight_sum[hop->resource] -= hop->weight;
-		mm->n_rising[hop->resource]--;
-	}
+	for (int h = 0; h < f->n_hops; h++)
+		mm->left[f->hop[h].resource] -= f->hop[h].weight * rate;
 }
 
 void maxmin_solve(struct maxmin *mm, struct maxmin_flow **flow, size_t n)
@@ -93,10 +98,11 @@ void maxmin_solve(struct maxmin *mm, struct maxmin_flow **flow, size_t n)
 		   difference there would be rounding, and could be negative. */
 		double next = INFINITY;
 		int full = MAXMIN_CAP;
+		sum_weights(mm, n_touched, n_rising);
 		for (int t = 0; t < n_touched; t++) {
 			int r = mm->touched[t];
-			if (mm->n_rising[r] == 0)
-				continue;
+			if (mm->weight_sum[r] == 0)
+				continue; /* all that cross it have stopped */
 			double share = mm->left[r] / mm->weight_sum[r];
 			if (share < next) {
 				next = share;

@@ -37,8 +37,7 @@ struct maxmin {
 	const double *capacity; /* by resource, > 0 and finite */
 	/* workspace, by resource */
 	double *left;
-	double *weight_sum;
-	int *n_rising;
+	double *weight_sum; /* of the flows that still rise */
 	int *touched; /* resources that the flows at hand cross */
 	struct maxmin_flow **rising;
 	size_t rising_cap;

@@ -53,7 +53,20 @@ static bool is_flag(const char *word)
 	return word[0] == '-' && (isalpha((unsigned char)word[1]) || word[1] == '-');
 }
 
-/* Words of a command line; those of a flag without its value are errors here, unknown ones later. */
+static int unknown_flag(const struct engine_ops *e, const char *word, const char *key, const struct err_pos *pos,
+	struct err *err)
+{
+	struct suggest s;
+	char near[128];
+
+	suggest_init(&s, key);
+	for (size_t i = 0; i < e->n_flags; i++)
+		suggest_offer(&s, e->flag[i].key);
+	return err_at(err, ERR_INPUT, pos, "unknown flag '%s' of %s%s", word, e->name,
+		suggest_text(&s, near, sizeof(near)));
+}
+
+/* The words of a command line. */
 static int text_to_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
 	struct yaml_node *map, struct err *err)
 {
@@ -77,7 +90,9 @@ static int text_to_map(const struct engine_ops *e, const struct yaml_node *writt
 			n->text = equals + 1;
 		}
 		row = param_find(e->flag, e->n_flags, n->key);
-		if (!n->text && row && row->kind != PARAM_KIND_FLAG) {
+		if (!row)
+			return unknown_flag(e, word, n->key, &pos, err);
+		if (!n->text && row->kind != PARAM_KIND_FLAG) {
 			n->text = strtok_r(NULL, " \t\n", &save);
 			if (!n->text)
 				return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);

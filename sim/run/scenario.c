@@ -40,7 +40,7 @@ static const struct param workload_params[] = {
 
 const struct scenario_section scenario_sections[] = {
 	{"", scenario_params, ARRAY_LEN(scenario_params)},
-	{"workload.", workload_params, ARRAY_LEN(workload_params)},
+	{"workload", workload_params, ARRAY_LEN(workload_params)},
 };
 const size_t scenario_sections_n = ARRAY_LEN(scenario_sections);
 
@@ -51,7 +51,7 @@ static bool starts_with(const char *s, const char *prefix)
 
 static struct err_pos set_pos(const struct scenario_set *set, struct arena *a)
 {
-	return (struct err_pos){arena_printf(a, "--set %s=%s", set->key, set->value), 0, 0};
+	return (struct err_pos){arena_printf(a, "--set %s", set->key), 0, 0};
 }
 
 /* Overrides that begin with prefix, applied to map with the rest of their path. */

@@ -37,7 +37,7 @@ struct scenario {
 
 /* Keys of a scenario, for `help keys`: one table a section. */
 struct scenario_section {
-	const char *prefix; /* "", "workload." */
+	const char *prefix; /* "", "workload" */
 	const struct param *table;
 	size_t n;
 };

@@ -242,14 +242,24 @@ static int use_wal(struct store *s, const char **synchronous, struct err *err)
 	return status;
 }
 
+static int read_marks(struct store *s, int64_t *id, int64_t *version, int64_t *tables, struct err *err)
+{
+	if (read_number(s, "PRAGMA application_id", id, err) || read_number(s, "PRAGMA user_version", version, err))
+		return -1;
+	return read_number(s, "SELECT count(*) FROM sqlite_schema", tables, err);
+}
+
 /* Whose file is it, and how old? */
 static int check_file(struct store *s, int64_t *version, bool *fresh, struct err *err)
 {
 	int64_t id, tables;
 
-	if (read_number(s, "PRAGMA application_id", &id, err) ||
-		read_number(s, "PRAGMA user_version", version, err) ||
-		read_number(s, "SELECT count(*) FROM sqlite_schema", &tables, err))
+	/* One transaction: another program may be making the file just now. */
+	if (exec(s, "BEGIN", err))
+		return -1;
+	int status = read_marks(s, &id, version, &tables, err);
+	rollback(s);
+	if (status)
 		return -1;
 	*fresh = id == 0 && *version == 0 && tables == 0;
 	if (!*fresh && id != APPLICATION_ID)
@@ -258,18 +268,7 @@ static int check_file(struct store *s, int64_t *version, bool *fresh, struct err
 		return err_set(err, ERR_IO,
 			"'%s' is of a newer offsim: it has schema version %d, this program knows up to %d", s->path,
 			(int)*version, latest_version());
-	if (sqlite3_db_readonly(s->db, "main") == 1)
-		return fail(s, SQLITE_READONLY, err);
 	return 0;
-}
-
-/*
- * A new file holds nothing that a power cut could take, so making it waits for no disk; what is put into
- * it does (see store.h). It makes no rollback journal either, which unsynced might outlive its use.
- */
-static int create(struct store *s, struct err *err)
-{
-	return exec(s, "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY", err);
 }
 
 /* INSERT with every column of the table as a parameter named like it. */
@@ -354,11 +353,15 @@ static int open_file(struct store *s, struct err *err)
 	sqlite3_free(name);
 	if (rc != SQLITE_OK)
 		return fail(s, rc, err);
+	/* Before the first read, which would leave a journal of ours beside a file that is not. */
+	if (sqlite3_db_readonly(s->db, "main") == 1)
+		return fail(s, SQLITE_READONLY, err);
 	sqlite3_extended_result_codes(s->db, 1);
 	sqlite3_busy_timeout(s->db, s->wait_ms);
-	if (check_file(s, &version, &fresh, err) || (fresh && create(s, err)) || use_wal(s, &synchronous, err) ||
-		(version < latest_version() && migrate(s, err)) || exec(s, synchronous, err) ||
-		exec(s, "PRAGMA foreign_keys = ON", err))
+	/* A new file holds nothing that a power cut could take: making it waits for no disk. */
+	if (check_file(s, &version, &fresh, err) || (fresh && exec(s, "PRAGMA synchronous = OFF", err)) ||
+		(version < latest_version() && migrate(s, err)) || use_wal(s, &synchronous, err) ||
+		exec(s, synchronous, err) || exec(s, "PRAGMA foreign_keys = ON", err))
 		return -1;
 	return prepare_all(s, err);
 }
@@ -432,13 +435,12 @@ static int insert_row(struct store *s, int table, const char *key, const struct 
 static int insert_param(struct store *s, const char *key, const struct store_param *p, size_t position,
 	struct err *err)
 {
-	double number = NAN;
-	if (units_parse(p->value, UNIT_PLAIN, &number, NULL)) /* "40", not "40GB/s" */
-		number = NAN;
+	double number;
+	bool numeric = !units_parse(p->value, UNIT_PLAIN, &number, NULL); /* "40", not "40GB/s" */
 	const struct store_value value[] = {
 		{.column = "name", .type = STORE_TEXT, .text = p->name},
 		{.column = "value", .type = STORE_TEXT, .text = p->value},
-		{.column = "number", .type = STORE_REAL, .real = number},
+		{.column = "number", .type = STORE_REAL, .real = numeric ? number : (double)NAN},
 		{.column = "position", .type = STORE_COUNT, .count = position},
 	};
 

@@ -46,9 +46,9 @@ ok 'parts are listed, and make machines' parts
 ok 'sources are public' no_private_sources
 ok 'help ends with an example' help_has_example
 ok 'a full disk is status 1' disk_full
-ok 'an unknown machine' refuses "machine 'gh20' is unknown; did you mean 'gh200'?" show gh20
+ok 'an unknown machine' refuses "unknown machine 'gh20'; did you mean 'gh200'?" show gh20
 ok 'an unknown part, with its place' refuses \
-	"$tmp/bad.yaml:1:7: gpu part 'rtx-4900' is unknown; did you mean 'rtx-4090'?" show "$tmp/bad.yaml"
+	"$tmp/bad.yaml:1:7: unknown gpu part 'rtx-4900'; did you mean 'rtx-4090'?" show "$tmp/bad.yaml"
 ok 'a device is no file' refuses 'is not a plain file' show /dev/zero
 ok 'a missing file' refuses 'there is no machine file' show "$tmp/none.yaml"
 ok 'an unknown kind of parts' refuses "did you mean 'gpu'?" list --parts gpus

@@ -40,9 +40,9 @@ START_TEST(time_then_priority_then_sequence)
 
 	arena_init(&a, NULL, NULL);
 	/* Put in forwards, backwards and in strides: the order that comes out does not depend on it. */
-	for (size_t stride = 1; stride < n; stride++) {
-		if (stride != 1 && stride != 5 && stride != 7 && stride != 11)
-			continue; /* the strides that reach all twelve */
+	static const size_t strides[] = {1, 11, 5, 7};
+	for (size_t s = 0; s < ARRAY_LEN(strides); s++) {
+		size_t stride = strides[s];
 		struct heap h;
 		heap_init(&h, &a);
 		ck_assert(heap_empty(&h));

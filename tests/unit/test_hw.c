@@ -486,9 +486,9 @@ START_TEST(refusals)
 {
 	setup();
 	check_refused(
-		"gpu0: rtx-4900\n" RAM, 1, 7, "gpu part 'rtx-4900' is unknown; did you mean 'rtx-4090'?");
+		"gpu0: rtx-4900\n" RAM, 1, 7, "unknown gpu part 'rtx-4900'; did you mean 'rtx-4090'?");
 	check_refused("gpu0: ryzen-9-7950x\n" RAM, 1, 7, "part 'ryzen-9-7950x' is a cpu, not a gpu");
-	check_refused("gpu0: zzz\n" RAM, 1, 7, "gpu part 'zzz' is unknown; see offsim hw list --parts gpu");
+	check_refused("gpu0: zzz\n" RAM, 1, 7, "unknown gpu part 'zzz'; see offsim hw list --parts gpu");
 	check_refused("gpu0: {part: [1]}\n" RAM, 1, 14, "gpu0.part must be the name of a part");
 	check_refused("gpu0: [rtx-4090]\n" RAM, 1, 7, "gpu0 must be a map");
 	check_refused("gpu8: rtx-4090\n" RAM, 1, 1, "unknown key 'gpu8' in machine; did you mean 'gpu0'?");
@@ -514,7 +514,7 @@ START_TEST(refusals)
 	check_refused(RAM "gpu0: {part: rtx-4090, link: {width: 3}}\n", 2, 38,
 		"gpu0.link.width is 3; a PCIe link has 1, 2, 4, 8 or 16 lanes");
 	check_refused(RAM "gpu0: {part: rtx-4090, link: pcie-4x3}\n", 2, 30,
-		"link part 'pcie-4x3' is unknown; did you mean 'pcie'?");
+		"unknown link part 'pcie-4x3'; did you mean 'pcie'?");
 	check_refused(RAM "gpu0: {part: rtx-4090, link: {part: nvlink-c2c, kind: pcie, gen: 4, width: 4}}\n",
 		2, 30, "gpu0.link: nothing is known of PCIe generation 4");
 	check_refused(RAM
@@ -537,7 +537,7 @@ START_TEST(refusals)
 	check_refused("cpu0: generic-cpu\nnvme0: nvme-gen4\n" RAM, 2, 8,
 		"nvme0 has no 'capacity'; state it, such as capacity: 24GiB");
 	check_refused("from: dekstop-rtx4090-ddr5\n", 1, 7,
-		"machine 'dekstop-rtx4090-ddr5' is unknown; did you mean 'desktop-rtx4090-ddr5'?");
+		"unknown machine 'dekstop-rtx4090-ddr5'; did you mean 'desktop-rtx4090-ddr5'?");
 	check_refused("from: {gpu0: rtx-4090}\n", 1, 7, "'from' must be the name or the file of a machine");
 	check_refused("from: /dev/zero\n", 1, 7, "machine '/dev/zero' is not a plain file");
 	check_refused("from: ./nothing-here\n", 1, 7, "there is no machine file './nothing-here'");
@@ -621,7 +621,7 @@ START_TEST(cycles)
 	ck_assert_ptr_nonnull(strstr(err.msg, "more than 16 machines are built from each other: "));
 	put(dir, "d.yaml", "from: a b\n");
 	ck_assert_int_eq(hw_machine_load(arena_printf(&a, "%s/d.yaml", dir), &a, &m, &err), -1);
-	ck_assert_ptr_nonnull(strstr(err.msg, "machine 'a b' is unknown"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "unknown machine 'a b'"));
 	const char *pipe = arena_printf(&a, "%s/e.yaml", dir);
 	ck_assert_int_eq(mkfifo(pipe, 0600), 0); /* must not be waited for */
 	ck_assert_int_eq(hw_machine_load(pipe, &a, &m, &err), -1);
