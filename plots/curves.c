@@ -14,10 +14,10 @@ struct work {
 	struct query *q;
 	struct arena *a;
 	struct query_table t;
-	size_t x;      /* its column in t */
-	double *x_of;  /* number by text */
+	size_t x;     /* its column in t */
+	double *x_of; /* number by text */
 	const char *unit;
-	size_t *row;   /* runs that will be points */
+	size_t *row; /* runs that will be points */
 	size_t n_rows;
 	uint32_t *group; /* of each of them */
 	uint32_t n_groups;
@@ -46,8 +46,8 @@ static const char *key_list(struct arena *a, const struct query_keys *keys)
 	return list;
 }
 
-static int find_key(const struct work *w, const struct query_keys *keys, const char *name, size_t *out,
-	struct err *err)
+static int find_key(
+	const struct work *w, const struct query_keys *keys, const char *name, size_t *out, struct err *err)
 {
 	struct suggest s;
 	char near[192];
@@ -122,7 +122,8 @@ static const char *suffix_of(const char *text)
 {
 	const char *p = text + strspn(text, "+-0123456789.");
 
-	if ((*p == 'e' || *p == 'E') && p[1 + strspn(p + 1, "+-")] >= '0' && p[1 + strspn(p + 1, "+-")] <= '9')
+	if ((*p == 'e' || *p == 'E') && p[1 + strspn(p + 1, "+-")] >= '0' &&
+		p[1 + strspn(p + 1, "+-")] <= '9')
 		p += 1 + strspn(p + 1, "+-0123456789");
 	return p + strspn(p, " ");
 }
@@ -147,7 +148,8 @@ static struct axis read_in_dim(const struct work *w, const bool *used, enum unit
 	axis.unit = units_base(dim);
 	/* 16GB/s, 32GB/s: the axis is in GB/s, as the values were written. */
 	double one;
-	if (suffix && *suffix && same_suffix && !units_parse(arena_printf(w->a, "1%s", suffix), dim, &one, NULL)) {
+	if (suffix && *suffix && same_suffix &&
+		!units_parse(arena_printf(w->a, "1%s", suffix), dim, &one, NULL)) {
 		for (size_t i = 0; i < w->t.texts.n; i++)
 			axis.number[i] /= one;
 		axis.unit = suffix;
@@ -155,7 +157,8 @@ static struct axis read_in_dim(const struct work *w, const bool *used, enum unit
 	return axis;
 }
 
-/* Reads a key as plain numbers or, when it is written with units, in the first dimension that has two values. */
+/* Reads a key as plain numbers or, when it is written with units, in the first dimension that has two values.
+ */
 static struct axis read_axis(const struct work *w, size_t key)
 {
 	const bool *used = texts_of_key(w, key);
@@ -191,7 +194,8 @@ static int choose_x(struct work *w, const struct query_keys *keys, struct axis *
 		}
 	}
 	return err_set(err, ERR_INPUT,
-		"no key takes two numeric values among the %zu run%s in '%s', so there is no x axis; name one with "
+		"no key takes two numeric values among the %zu run%s in '%s', so there is no x axis; name "
+		"one with "
 		"--x: %s",
 		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), key_list(w->a, keys));
 }
@@ -211,8 +215,9 @@ static int use_x(struct work *w, const char *name, struct axis *axis, struct err
 		example = text_of(w, cell(w, r, k));
 	if (!example)
 		return err_set(err, ERR_USAGE, "no run in '%s' has a value of '%s'", query_path(w->q), name);
-	return err_set(err, ERR_USAGE, "'%s' takes no numeric values ('%s'), so it is no x axis; try --series %s", name,
-		example, name);
+	return err_set(err, ERR_USAGE,
+		"'%s' takes no numeric values ('%s'), so it is no x axis; try --series %s", name, example,
+		name);
 }
 
 /* ---- which runs ---- */
@@ -235,9 +240,10 @@ static int choose_rows(struct work *w, struct curves *out, struct err *err)
 	if (w->n_rows)
 		return 0;
 	return err_set(err, ERR_INPUT,
-		"nothing to draw: of the %zu run%s in '%s', %zu do not fit, %zu failed and %zu have no number as '%s'",
-		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), out->n_no_fit, out->n_failed, out->n_no_x,
-		w->t.key[w->x].name);
+		"nothing to draw: of the %zu run%s in '%s', %zu do not fit, %zu failed and %zu have no "
+		"number as '%s'",
+		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), out->n_no_fit, out->n_failed,
+		out->n_no_x, w->t.key[w->x].name);
 }
 
 /* ---- which curve ---- */
@@ -309,8 +315,8 @@ static void choose_series(struct work *w)
 {
 	for (int rank = 0; rank < N_RANKS; rank++)
 		for (size_t k = 0; k < w->t.n_keys; k++)
-			if (k != w->x && !w->t.key[k].metric && series_rank(&w->t.key[k]) == rank && varies(w, k) &&
-				!repeats_x(w, k) && splits_groups(w, k))
+			if (k != w->x && !w->t.key[k].metric && series_rank(&w->t.key[k]) == rank &&
+				varies(w, k) && !repeats_x(w, k) && splits_groups(w, k))
 				add_to_series(w, k);
 }
 
@@ -365,8 +371,8 @@ static const char *common_text(const struct work *w)
 	for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
 		for (size_t k = 0; k < w->t.n_keys; k++) {
 			const char *text = text_of(w, cell(w, w->row[0], k));
-			if (k != w->x && !w->in_series[k] && strcmp(w->t.key[k].name, shown[i]) == 0 && text &&
-				!varies(w, k) && strcmp(text, "0") != 0)
+			if (k != w->x && !w->in_series[k] && strcmp(w->t.key[k].name, shown[i]) == 0 &&
+				text && !varies(w, k) && strcmp(text, "0") != 0)
 				list = join(w->a, list, describe(w, w->row[0], k));
 		}
 	}
@@ -434,7 +440,8 @@ static int too_many(const struct work *w, struct err *err)
 		if (w->in_series[k])
 			list = join(w->a, list, w->t.key[k].name);
 	return err_set(err, ERR_USAGE,
-		"%u curves are more than can be told apart (%d); choose what tells them apart with --series: %s",
+		"%u curves are more than can be told apart (%d); choose what tells them apart with --series: "
+		"%s",
 		w->n_groups, CURVES_MAX, list);
 }
 
@@ -448,7 +455,8 @@ static const char *mixed_keys(const struct work *w)
 
 	intern_init(&places, w->a);
 	for (size_t i = 0; i < w->n_rows; i++) {
-		int len = snprintf(at, sizeof(at), "%u/%.17g", w->group[i], w->x_of[cell(w, w->row[i], w->x)]);
+		int len =
+			snprintf(at, sizeof(at), "%u/%.17g", w->group[i], w->x_of[cell(w, w->row[i], w->x)]);
 		place[i] = intern_add(&places, at, (size_t)len);
 	}
 	if (places.n == w->n_rows)
@@ -466,7 +474,8 @@ static int build(struct work *w, struct curves *out, struct err *err)
 {
 	if (w->n_groups > CURVES_MAX)
 		return too_many(w, err);
-	size_t *first = arena_array(w->a, size_t, w->n_groups), *size = arena_array(w->a, size_t, w->n_groups);
+	size_t *first = arena_array(w->a, size_t, w->n_groups),
+	       *size = arena_array(w->a, size_t, w->n_groups);
 	for (size_t i = w->n_rows; i-- > 0;) {
 		first[w->group[i]] = w->row[i];
 		size[w->group[i]]++;
@@ -517,7 +526,8 @@ static int apply_series(struct work *w, const char *series, struct err *err)
 	if (mark_series(w, &keys, series, wanted, err))
 		return -1;
 	if (wanted[w->x])
-		return err_set(err, ERR_USAGE, "'%s' is the x axis and cannot be in --series too", w->t.key[w->x].name);
+		return err_set(err, ERR_USAGE, "'%s' is the x axis and cannot be in --series too",
+			w->t.key[w->x].name);
 	for (size_t k = 0; k < w->t.n_keys; k++)
 		if (wanted[k])
 			add_to_series(w, k);
@@ -546,8 +556,8 @@ int curves_read(struct query *q, const struct curves_request *req, struct arena 
 	if (query_read_runs(q, keys.at, keys.n, req->metric, &w.t, err))
 		return -1;
 	if (!w.t.n_runs)
-		return err_set(err, ERR_INPUT, "'%s' holds no runs yet; 'offsim run' and 'offsim sweep' add them",
-			query_path(q));
+		return err_set(err, ERR_INPUT,
+			"'%s' holds no runs yet; 'offsim run' and 'offsim sweep' add them", query_path(q));
 	if (req->x ? use_x(&w, req->x, &axis, err) : choose_x(&w, &keys, &axis, err))
 		return -1;
 	w.x_of = axis.number;

@@ -1,7 +1,7 @@
 /*
  * curves.h - runs become curves: one key is the x axis, the others say which curve a run belongs to.
  *
- *	run  flags.ngl  gen  engine     tok/s         x = flags.ngl, the first key that takes several numbers
+ *	run  flags.ngl  gen  engine     tok/s         x = flags.ngl, the first that takes several numbers
  *	 1      0        3   llama.cpp   0.9          series = gen, the other key that varies
  *	 2     40        3   llama.cpp   2.1    =>    "gen 3": (0, 0.9) (40, 2.1)
  *	 3      0        4   llama.cpp   1.6          "gen 4": (0, 1.6) (40, 4.1)
@@ -23,7 +23,7 @@ struct curves_point {
 };
 
 struct curve {
-	const char *name; /* "llama.cpp, gen 3" */
+	const char *name;           /* "llama.cpp, gen 3" */
 	struct curves_point *point; /* by x */
 	size_t n;
 };
@@ -38,11 +38,11 @@ struct curves {
 	const char *x;      /* the key */
 	const char *x_unit; /* as the values are written: "GB/s"; "" for plain numbers */
 	const char *common; /* what all runs share, for a title: "llama-3.1-8b, q4_k_m, batch 1" */
-	const char *mixed;  /* keys that differ among runs of one curve at one x: "gen, batch"; NULL: no two runs meet */
+	const char *mixed;  /* keys that differ among runs of one curve at one x; NULL: no two runs meet */
 	struct curve curve[CURVES_MAX];
 	size_t n;
 	size_t n_points;
-	size_t n_no_fit, n_failed, n_no_x; /* runs left out: do not fit, have no metric, have no number as x */
+	size_t n_no_fit, n_failed, n_no_x; /* left out: do not fit, have no metric, have no number as x */
 };
 
 int curves_read(struct query *q, const struct curves_request *req, struct arena *a, struct curves *out,

@@ -88,7 +88,8 @@ static int spawn(char *const *argv, bool show, struct process *p, struct err *er
 	close(ends[0]);
 	if (fault == ENOENT)
 		return err_set(err, ERR_IO,
-			"gnuplot is not installed or not in PATH; figures need it (Debian: apt install gnuplot-nox)");
+			"gnuplot is not installed or not in PATH; figures need it (Debian: apt install "
+			"gnuplot-nox)");
 	return err_set(err, ERR_IO, "cannot run gnuplot: %s", strerror(fault));
 }
 
@@ -111,7 +112,8 @@ static void read_stderr(int from, char *text, size_t size)
 	text[n] = '\0';
 }
 
-/* gnuplot first repeats the line with a mark under it; what is wrong is in the line that begins "FILE" line N. */
+/* gnuplot first repeats the line with a mark under it; what is wrong is in the line that begins "FILE" line
+ * N. */
 static const char *first_message(char *text)
 {
 	const char *first = NULL;
@@ -176,7 +178,8 @@ static int copy_file(const char *from, const char *to, struct arena *a, struct e
 	char *text;
 	size_t len;
 
-	return file_read(from, MAX_TEMPLATE_BYTES, a, &text, &len, err) || write_file(to, text, len, err) ? -1 : 0;
+	return file_read(from, MAX_TEMPLATE_BYTES, a, &text, &len, err) || write_file(to, text, len, err) ? -1
+	                                                                                                  : 0;
 }
 
 static bool ends_whole(const char *path, const char *end)
@@ -194,8 +197,8 @@ static bool ends_whole(const char *path, const char *end)
 	return n > 0 && memmem(tail, (size_t)n, end, strlen(end));
 }
 
-/* An empty file beside out, with the rights that a new file gets. Its name begins with its folder, so that gnuplot takes
-   none for a pipe. */
+/* An empty file beside out, with the rights that a new file gets. Its name begins with its folder, so that
+   gnuplot takes none for a pipe. */
 static int make_beside(const char *out, struct arena *a, const char **path, struct err *err)
 {
 	const char *slash = strrchr(out, '/');
@@ -229,7 +232,8 @@ static int make_folder(struct arena *a, const char **folder, struct err *err)
 		tmp = "/tmp";
 	char *name = arena_printf(a, "%s%s/offsim-plot-XXXXXX", tmp[0] == '/' ? "" : "./", tmp);
 	if (!mkdtemp(name))
-		return err_set(err, ERR_IO, "cannot make a folder for the data in '%s': %s", tmp, strerror(errno));
+		return err_set(
+			err, ERR_IO, "cannot make a folder for the data in '%s': %s", tmp, strerror(errno));
 	*folder = name;
 	return 0;
 }
@@ -271,7 +275,8 @@ static void remove_files(const struct files *f)
 	rmdir(f->folder);
 }
 
-static char **make_argv(const struct gnuplot_job *job, const struct files *f, const char *out, struct arena *a)
+static char **make_argv(
+	const struct gnuplot_job *job, const struct files *f, const char *out, struct arena *a)
 {
 	const char *const head[] = {"gnuplot", "-d", "-c", f->template, f->style, f->data, out};
 	char **argv = arena_array(a, char *, ARRAY_LEN(head) + job->n_words + 1);
@@ -302,8 +307,11 @@ static const char *shell_line(char *const *argv, struct arena *a)
 			VEC_PUSH(&word, a, *p);
 		}
 		VEC_PUSH(&word, a, '\0');
-		bool plain = **argv && strspn(*argv, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,") ==
-						 strlen(*argv);
+		bool plain =
+			**argv &&
+			strspn(*argv,
+				"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,") ==
+				strlen(*argv);
 		line = arena_printf(a, plain ? "%s%s%s" : "%s%s'%s'", line, *line ? " " : "", word.at);
 	}
 	return line;
@@ -317,7 +325,8 @@ static int draw_file(const struct gnuplot_job *job, const struct files *f, struc
 		return -1;
 	int status = run(make_argv(job, f, beside, a), false, err);
 	if (!status && !ends_whole(beside, find_suffix(job->out)->end))
-		status = err_set(err, ERR_IO, "gnuplot did not write all of '%s'; is the disk full?", job->out);
+		status = err_set(
+			err, ERR_IO, "gnuplot did not write all of '%s'; is the disk full?", job->out);
 	if (!status && rename(beside, job->out))
 		status = err_set(err, ERR_IO, "cannot write '%s': %s", job->out, strerror(errno));
 	if (status)

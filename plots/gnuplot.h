@@ -4,8 +4,8 @@
  *	gnuplot -d -c KIND.gp style.gp DATA OUT WORD…
  *
  * No shell sees any of these words, and templates take them as strings (ARG1…), so a title may hold
- * anything. The figure is written beside its target and renamed when it is whole: gnuplot's exit status is not enough to
- * know that, it is 0 on a full disk.
+ * anything. The figure is written beside its target and renamed when it is whole; gnuplot's exit status does
+ * not tell, it is 0 on a full disk.
  */
 #ifndef PLOTS_GNUPLOT_H
 #define PLOTS_GNUPLOT_H
@@ -16,9 +16,9 @@
 #include "base/err.h"
 
 struct gnuplot_job {
-	const char *template; /* "throughput.gp", in DATADIR/plots */
-	const char *data;     /* what goes into the data file */
-	const char *out;      /* figure; NULL: standard output */
+	const char *template;    /* "throughput.gp", in DATADIR/plots */
+	const char *data;        /* what goes into the data file */
+	const char *out;         /* figure; NULL: standard output */
 	const char *const *word; /* the template's further arguments */
 	size_t n_words;
 	bool keep; /* leave data and template, to be changed and drawn again */

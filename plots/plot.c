@@ -9,20 +9,20 @@
 #include "plots/gnuplot.h"
 
 const struct plot_kind plot_kinds[] = {
-	{"throughput", "throughput.gp", "Decode throughput", "decode_tok_s", "decode throughput (tok/s)", true,
-		"decode tokens a second, with the 80 % interval and the upper bound"},
+	{"throughput", "throughput.gp", "Decode throughput", "decode_tok_s", "decode throughput (tok/s)",
+		true, "decode tokens a second, with the 80 % interval and the upper bound"},
 };
 const size_t plot_kinds_n = ARRAY_LEN(plot_kinds);
 
-#define TITLE_COLUMNS 95    /* characters that fit over a figure */
-#define MARKED_POINTS 25    /* points of a curve that can carry a mark and a bar */
-#define BOUND_CURVES 4      /* above this the bounds are a thicket */
-#define BOUND_ROOM 1.6      /* a bound may make the y axis this much longer than the curves need */
-#define LOG_Y_RATIO 20.0    /* a curve this much below the highest is a flat line on a linear axis */
+#define TITLE_COLUMNS 95 /* characters that fit over a figure */
+#define MARKED_POINTS 25 /* points of a curve that can carry a mark and a bar */
+#define BOUND_CURVES 4   /* above this the bounds are a thicket */
+#define BOUND_ROOM 1.6   /* a bound may make the y axis this much longer than the curves need */
+#define LOG_Y_RATIO 20.0 /* a curve this much below the highest is a flat line on a linear axis */
 #define LOG_MARGIN 1.3
-#define MAX_STEPS 10        /* marks on x, one a whole number */
-#define LOG_X_RATIO 8.0     /* x from 1 to 8 by doubling asks for a logarithmic axis */
-#define LOG_X_STEPS 3.0     /* so does a last step this much longer than the first */
+#define MAX_STEPS 10    /* marks on x, one a whole number */
+#define LOG_X_RATIO 8.0 /* x from 1 to 8 by doubling asks for a logarithmic axis */
+#define LOG_X_STEPS 3.0 /* so does a last step this much longer than the first */
 
 static const struct plot_kind *find_kind(const char *name, struct err *err)
 {
@@ -94,7 +94,8 @@ static const char *x_label(const struct curves *c, bool logx, struct arena *a)
 }
 
 /* Kind and what is common, broken into lines that fit. */
-static const char *make_title(const struct plot_kind *kind, const struct curves *c, size_t columns, struct arena *a)
+static const char *make_title(
+	const struct plot_kind *kind, const struct curves *c, size_t columns, struct arena *a)
 {
 	const char *title = kind->title, *rest = c->common;
 
@@ -117,8 +118,8 @@ static const char *make_title(const struct plot_kind *kind, const struct curves 
 struct axes {
 	bool bars, bound, lines, logx, logy;
 	double bottom, top; /* of y */
-	double step; /* of the marks on x; 0: any */
-	size_t every; /* n-th point of a curve is marked */
+	double step;        /* of the marks on x; 0: any */
+	size_t every;       /* n-th point of a curve is marked */
 };
 
 /* Do the x of this curve grow by a factor rather than by a step? */
@@ -210,7 +211,8 @@ static struct axes choose_axes(const struct plot_kind *kind, const struct curves
 	}
 	ax.logy = least > 0 && ax.top > LOG_Y_RATIO * least;
 	bound_range(c, &low, &high);
-	ax.bound = kind->upper_bound && ax.lines && c->n <= BOUND_CURVES && low <= BOUND_ROOM * ax.top; /* false for NAN */
+	ax.bound = kind->upper_bound && ax.lines && c->n <= BOUND_CURVES &&
+	           low <= BOUND_ROOM * ax.top; /* false for NAN */
 	if (ax.bound)
 		ax.top = fmax(ax.top, fmin(high, BOUND_ROOM * ax.top));
 	ax.step = !ax.logx && few_whole_numbers(c) ? 1 : 0;
@@ -268,7 +270,9 @@ static const char *data_text(const struct plot_kind *kind, const struct curves *
 {
 	struct text t = {0};
 
-	add(&t, a, arena_printf(a, "# x %s low80 high80 upper_bound; a block for each curve, begun by its name\n",
+	add(&t, a,
+		arena_printf(a,
+			"# x %s low80 high80 upper_bound; a block for each curve, begun by its name\n",
 			kind->metric));
 	for (size_t k = 0; k < c->n; k++) {
 		if (k)
@@ -299,12 +303,13 @@ static int draw(const struct plot_request *req, const struct plot_kind *kind, co
 	else if (gnuplot_terminal(req->out, &terminal, err))
 		return -1;
 	const char *const word[] = {
-		req->title ? req->title : make_title(kind, c, req->out ? TITLE_COLUMNS : (size_t)req->columns, a),
+		req->title ? req->title
+			   : make_title(kind, c, req->out ? TITLE_COLUMNS : (size_t)req->columns, a),
 		x_label(c, ax.logx, a),
 		arena_printf(a, "%s%s", kind->y_label, ax.logy ? ", log scale" : ""),
 		terminal,
-		arena_printf(a, "%zu %.6g %.6g %g %zu %d %d %d %d %d", c->n, ax.bottom, ax.top, ax.step, ax.every,
-			ax.bars, ax.bound, ax.lines, ax.logx, ax.logy),
+		arena_printf(a, "%zu %.6g %.6g %g %zu %d %d %d %d %d", c->n, ax.bottom, ax.top, ax.step,
+			ax.every, ax.bars, ax.bound, ax.lines, ax.logx, ax.logy),
 	};
 	const struct gnuplot_job job = {
 		.template = kind->template,
@@ -326,7 +331,8 @@ int plot_draw(const struct plot_request *req, struct arena *a, struct plot_summa
 	struct curves c;
 
 	*out = (struct plot_summary){0};
-	if (!kind || (req->out && gnuplot_terminal(req->out, &unused, err)) || query_open(req->db, a, &q, err))
+	if (!kind || (req->out && gnuplot_terminal(req->out, &unused, err)) ||
+		query_open(req->db, a, &q, err))
 		return -1;
 	const struct curves_request wanted = {.metric = kind->metric, .x = req->x, .series = req->series};
 	int status = curves_read(q, &wanted, a, &c, err);

@@ -27,11 +27,11 @@ extern const size_t plot_kinds_n;
 
 struct plot_request {
 	const char *kind, *db;
-	const char *out;       /* its suffix says what to write; NULL: characters on standard output */
+	const char *out;        /* its suffix says what to write; NULL: characters on standard output */
 	const char *x, *series; /* NULL: chosen, see curves.h */
-	const char *title;     /* NULL: what the runs have in common */
-	int columns, rows;     /* of the characters */
-	bool keep;             /* the data and templates */
+	const char *title;      /* NULL: what the runs have in common */
+	int columns, rows;      /* of the characters */
+	bool keep;              /* the data and templates */
 };
 
 struct plot_summary {

@@ -57,9 +57,9 @@ static int fail(const struct query *q, int rc, struct err *err)
  * Opens for reading. Not with SQLITE_OPEN_READONLY: a connection of that kind leaves its -wal and -shm files
  * behind, where one that could write tidies up; query_only keeps it from writing rows.
  *
- * Where we cannot write (a colleague's file, a read-only disk) those two files must not be made at all: the owner could
- * not open them. There the file is read as it lies, which is right as long as nobody writes, that is, as long
- * as there is no -wal beside it.
+ * Where we cannot write (a colleague's file, a read-only disk) those two files must not be made at all: the
+ * owner could not open them. There the file is read as it lies, which is right as long as nobody writes, that
+ * is, as long as there is no -wal beside it.
  */
 static int open_database(struct query *q, bool immutable)
 {
@@ -81,7 +81,8 @@ static int open_database(struct query *q, bool immutable)
 	rc = sqlite3_exec(q->db, "PRAGMA query_only = ON", NULL, NULL, NULL);
 	if (rc == SQLITE_OK && !immutable && sqlite3_db_readonly(q->db, "main") == 1)
 		return SQLITE_CANTOPEN;
-	return rc == SQLITE_OK ? sqlite3_exec(q->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL) : rc;
+	return rc == SQLITE_OK ? sqlite3_exec(q->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL)
+	                       : rc;
 }
 
 static bool has_wal(const struct query *q)
@@ -113,16 +114,19 @@ static int check_file(struct query *q, struct err *err)
 		read_number(q, "PRAGMA user_version", &version, err))
 		return -1;
 	if (id == 0 && version == 0)
-		return err_set(err, ERR_IO, "'%s' is not a results database: it has no tables of offsim", q->path);
+		return err_set(
+			err, ERR_IO, "'%s' is not a results database: it has no tables of offsim", q->path);
 	if (id != APPLICATION_ID)
-		return err_set(err, ERR_IO, "'%s' is not a results database: it belongs to another program", q->path);
+		return err_set(err, ERR_IO, "'%s' is not a results database: it belongs to another program",
+			q->path);
 	if (version > SCHEMA_VERSION)
 		return err_set(err, ERR_IO,
-			"'%s' is of a newer offsim: it has schema version %d, this program reads %d", q->path, version,
-			SCHEMA_VERSION);
+			"'%s' is of a newer offsim: it has schema version %d, this program reads %d", q->path,
+			version, SCHEMA_VERSION);
 	if (version < SCHEMA_VERSION)
 		return err_set(err, ERR_IO,
-			"'%s' is of an older offsim: it has schema version %d, this program reads %d; any 'offsim run' "
+			"'%s' is of an older offsim: it has schema version %d, this program reads %d; any "
+			"'offsim run' "
 			"with --db brings it up to date",
 			q->path, version, SCHEMA_VERSION);
 	return 0;
@@ -231,7 +235,8 @@ int query_read_keys(struct query *q, struct query_keys *out, struct err *err)
 {
 	struct key_list list = {0};
 
-	if (read_names(q, "SELECT name FROM run_param GROUP BY name ORDER BY min(position), name", true, &list, err) ||
+	if (read_names(q, "SELECT name FROM run_param GROUP BY name ORDER BY min(position), name", true,
+		    &list, err) ||
 		read_names(q, "SELECT name FROM pragma_table_info('run')", false, &list, err))
 		return -1;
 	*out = (struct query_keys){list.at, list.n};
@@ -248,7 +253,8 @@ static void append_key(sqlite3_str *sql, const struct query_key *key)
 	else
 		sqlite3_str_appendall(sql, ", ");
 	if (key->param)
-		sqlite3_str_appendf(sql, "(SELECT p.value FROM run_param AS p WHERE p.key = r.key AND p.name = %Q)",
+		sqlite3_str_appendf(sql,
+			"(SELECT p.value FROM run_param AS p WHERE p.key = r.key AND p.name = %Q)",
 			key->name);
 	if (key->param && key->column)
 		sqlite3_str_appendf(sql, ", r.\"%w\")", key->name);
@@ -258,7 +264,8 @@ static void append_key(sqlite3_str *sql, const struct query_key *key)
 
 static bool has_column(struct query *q, const char *column)
 {
-	return sqlite3_table_column_metadata(q->db, "main", "run", column, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
+	return sqlite3_table_column_metadata(q->db, "main", "run", column, NULL, NULL, NULL, NULL, NULL) ==
+	       SQLITE_OK;
 }
 
 static char *runs_sql(struct query *q, const struct query_key *key, size_t n_keys, const char *metric)

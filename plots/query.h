@@ -1,8 +1,8 @@
 /*
  * query.h - read-only access to results.db.
  *
- * The file is the contract: its tables and views are described in schema.sql, and nothing here knows the program
- * that writes it. What is not a results database, or is of another schema version, is refused by name.
+ * The file is the contract: its tables and views are described in schema.sql, and nothing here knows the
+ *program that writes it. What is not a results database, or is of another schema version, is refused by name.
  *
  *	a key    what runs can differ in: a name of run_param ("flags.ngl") or a column of run ("machine")
  *	a run    one row of texts by key, and the numbers of one metric
@@ -51,7 +51,8 @@ void query_close(struct query *q); /* q may be NULL */
 const char *query_path(const struct query *q);
 
 int query_read_keys(struct query *q, struct query_keys *out, struct err *err);
-/* All runs with the texts of these keys. metric is a column of run; low80 and high80 are NAN where it has none. */
+/* All runs with the texts of these keys. metric is a column of run; low80 and high80 are NAN where it has
+ * none. */
 int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys, const char *metric,
 	struct query_table *out, struct err *err);
 

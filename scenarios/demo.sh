@@ -29,22 +29,25 @@ sed -n 's/^# \{0,1\}//p' "$scenario"
 echo
 simulate
 
-step "2. The same with other numbers of layers on the GPU; all are stored in $db"
-printf '%22s  %12s\n' 'layers on the GPU' 'tokens/s'
+step "2. The same with other numbers of layers on the GPU and other links; all are stored in $db"
+printf '%22s %12s %12s %12s\n' 'layers on the GPU' 'PCIe 3 x16' 'PCIe 4 x16' 'PCIe 5 x16'
 for layers in 0 8 16 24 32 40 48 56; do
-	json=$(simulate --set "flags.gpu-layers=$layers" --json)
-	rate=$(printf '%s\n' "$json" | number decode_tok_s)
-	if [ -n "$rate" ]; then
-		printf '%22d  %12.3f\n' "$layers" "$rate"
-	else
-		printf '%22d  %12s\n' "$layers" 'does not fit'
-	fi
+	printf '%22d' "$layers"
+	for gen in 3 4 5; do
+		json=$(simulate --set "flags.gpu-layers=$layers" --set "machine.gpu0.link.gen=$gen" --json)
+		rate=$(printf '%s\n' "$json" | number decode_tok_s)
+		if [ -n "$rate" ]; then
+			printf ' %12.3f' "$rate"
+		else
+			printf ' %12s' 'does not fit'
+		fi
+	done
+	echo
 done
 
 step "3. Tokens a second against layers on the GPU, drawn by gnuplot"
-for figure in "$out/throughput.svg" "$out/throughput.png"; do
-	"$offsim" plot throughput --db "$db" --x flags.gpu-layers -o "$figure"
-done
+"$offsim" plot throughput --db "$db" --x flags.gpu-layers --series machine.gpu0.link.gen -o "$out/throughput.svg"
+"$offsim" plot throughput --db "$db" --x flags.gpu-layers --series machine.gpu0.link.gen -o "$out/throughput.png" 2>/dev/null
 
 step "Done. Look at"
 for file in "$out"/*; do

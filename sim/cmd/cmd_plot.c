@@ -10,7 +10,8 @@
 
 static void usage(void)
 {
-	puts("usage: offsim plot KIND [--db FILE] -o OUT.{svg,png,pdf} [--x KEY] [--series KEY,…] [--title T] [--keep]\n"
+	puts("usage: offsim plot KIND [--db FILE] -o OUT.{svg,png,pdf} [--x KEY] [--series KEY,…] [--title "
+	     "T] [--keep]\n"
 	     "       offsim plot KIND [--db FILE] --terminal\n"
 	     "\n"
 	     "Draws a figure from a results database with gnuplot.\n"
@@ -22,12 +23,15 @@ static void usage(void)
 	     "      --db FILE      results of 'offsim run' and 'offsim sweep' (default results.db)\n"
 	     "  -o, --output OUT   figure to write; the suffix says what kind of file\n"
 	     "  -t, --terminal     draw with characters on standard output\n"
-	     "      --x KEY        x axis: a key that was swept or set (flags.ngl) or a column of table run (batch);\n"
+	     "      --x KEY        x axis: a key that was swept or set (flags.ngl) or a column of table run "
+	     "(batch);\n"
 	     "                     default: the first that takes two numeric values\n"
-	     "      --series KEY   one curve for each value of KEY, or of several as KEY,KEY; '' for a single curve;\n"
+	     "      --series KEY   one curve for each value of KEY, or of several as KEY,KEY; '' for a "
+	     "single curve;\n"
 	     "                     default: all other keys that vary\n"
 	     "      --title T      default: what the runs have in common\n"
-	     "      --keep         leave data and template in a folder of $TMPDIR, and say how to draw them again\n"
+	     "      --keep         leave data and template in a folder of $TMPDIR, and say how to draw them "
+	     "again\n"
 	     "  -h, --help         this text\n"
 	     "\n"
 	     "Runs that do not fit in memory have no rate; they are left out and counted on standard error.\n"
@@ -53,21 +57,25 @@ static void terminal_size(struct plot_request *req)
 
 static void report(const struct plot_summary *s)
 {
-	static const char *const why[] = {"do not fit in memory", "failed or have no such rate", "have no number as"};
+	static const char *const why[] = {
+		"do not fit in memory", "failed or have no such rate", "have no number as"};
 	const size_t n[] = {s->n_no_fit, s->n_failed, s->n_no_x};
 
 	for (size_t i = 0; i < ARRAY_LEN(n); i++)
 		if (n[i])
-			fprintf(stderr, "offsim: plot: left out runs that %s%s%s: %zu\n", why[i], i == 2 ? " " : "",
-				i == 2 ? s->x : "", n[i]);
+			fprintf(stderr, "offsim: plot: left out runs that %s%s%s: %zu\n", why[i],
+				i == 2 ? " " : "", i == 2 ? s->x : "", n[i]);
 	if (s->mixed && *s->mixed)
 		fprintf(stderr,
-			"offsim: plot: some runs of one curve have the same '%s' and differ in: %s; --series tells them "
+			"offsim: plot: some runs of one curve have the same '%s' and differ in: %s; --series "
+			"tells them "
 			"apart\n",
 			s->x, s->mixed);
 	else if (s->mixed)
-		fprintf(stderr, "offsim: plot: some runs of one curve have the same '%s' and differ in nothing that "
-				"was recorded\n", s->x);
+		fprintf(stderr,
+			"offsim: plot: some runs of one curve have the same '%s' and differ in nothing that "
+			"was recorded\n",
+			s->x);
 }
 
 static int draw(struct plot_request *req)
@@ -137,11 +145,12 @@ int cmd_plot(int argc, char **argv)
 		}
 	}
 	if (argc - optind != 1)
-		return cmd_usage_error("plot", "expected one kind of figure (such as '%s'), not %d", plot_kinds[0].name,
-			argc - optind);
+		return cmd_usage_error("plot", "expected one kind of figure (such as '%s'), not %d",
+			plot_kinds[0].name, argc - optind);
 	if (terminal == (req.out != NULL))
-		return cmd_usage_error("plot", "%s", terminal ? "give --terminal or -o OUT, not both" :
-							      "where to? give -o OUT.svg (or .png, .pdf) or --terminal");
+		return cmd_usage_error("plot", "%s",
+			terminal ? "give --terminal or -o OUT, not both"
+				 : "where to? give -o OUT.svg (or .png, .pdf) or --terminal");
 	req.kind = argv[optind];
 	return draw(&req);
 }

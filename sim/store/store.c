@@ -46,13 +46,15 @@ static int cannot_open(const char *path, int fault, struct err *err)
 
 	parent_folder(path, folder, sizeof(folder));
 	if (stat(folder, &st))
-		return err_set(err, ERR_IO, "cannot open '%s': folder '%s': %s", path, folder, strerror(errno));
+		return err_set(
+			err, ERR_IO, "cannot open '%s': folder '%s': %s", path, folder, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, ERR_IO, "cannot open '%s': '%s' is not a folder", path, folder);
 	if (access(folder, W_OK))
 		return err_set(err, ERR_IO,
-			"cannot write '%s': its folder '%s' is read-only, and a journal is kept beside a database", path,
-			folder);
+			"cannot write '%s': its folder '%s' is read-only, and a journal is kept beside a "
+			"database",
+			path, folder);
 	return err_set(err, ERR_IO, "cannot open '%s': %s", path, fault ? strerror(fault) : "unknown reason");
 }
 
@@ -71,6 +73,8 @@ static int fail(const struct store *s, int rc, struct err *err)
 		return err_set(err, ERR_IO, "'%s' is locked by another program (waited %g s)", s->path,
 			s->wait_ms / 1000.0);
 	case SQLITE_READONLY:
+		if (access(s->path, W_OK) == 0)
+			return cannot_open(s->path, EACCES, err);
 		return err_set(err, ERR_IO, "cannot write '%s': it is read-only", s->path);
 	case SQLITE_FULL:
 		return err_set(err, ERR_IO, "cannot write '%s': no space left on the disk", s->path);
@@ -244,7 +248,8 @@ static int use_wal(struct store *s, const char **synchronous, struct err *err)
 
 static int read_marks(struct store *s, int64_t *id, int64_t *version, int64_t *tables, struct err *err)
 {
-	if (read_number(s, "PRAGMA application_id", id, err) || read_number(s, "PRAGMA user_version", version, err))
+	if (read_number(s, "PRAGMA application_id", id, err) ||
+		read_number(s, "PRAGMA user_version", version, err))
 		return -1;
 	return read_number(s, "SELECT count(*) FROM sqlite_schema", tables, err);
 }
@@ -263,11 +268,12 @@ static int check_file(struct store *s, int64_t *version, bool *fresh, struct err
 		return -1;
 	*fresh = id == 0 && *version == 0 && tables == 0;
 	if (!*fresh && id != APPLICATION_ID)
-		return err_set(err, ERR_IO, "'%s' is not a results database: it belongs to another program", s->path);
+		return err_set(err, ERR_IO, "'%s' is not a results database: it belongs to another program",
+			s->path);
 	if (*version > latest_version())
 		return err_set(err, ERR_IO,
-			"'%s' is of a newer offsim: it has schema version %d, this program knows up to %d", s->path,
-			(int)*version, latest_version());
+			"'%s' is of a newer offsim: it has schema version %d, this program knows up to %d",
+			s->path, (int)*version, latest_version());
 	return 0;
 }
 
@@ -289,8 +295,8 @@ static int prepare_insert(struct store *s, int table, struct err *err)
 	sqlite3_finalize(q);
 	char *c = sqlite3_str_finish(columns), *v = sqlite3_str_finish(values);
 	/* A key that was set twice counts as it was set last. */
-	char *sql = sqlite3_mprintf("INSERT%s INTO %s (%s) VALUES (%s)", table == TABLE_PARAM ? " OR REPLACE" : "",
-		table_name[table], c, v);
+	char *sql = sqlite3_mprintf("INSERT%s INTO %s (%s) VALUES (%s)",
+		table == TABLE_PARAM ? " OR REPLACE" : "", table_name[table], c, v);
 	int status;
 	if (rc != SQLITE_DONE)
 		status = fail(s, rc, err);
@@ -348,8 +354,8 @@ static int open_file(struct store *s, struct err *err)
 	bool fresh;
 
 	if (name)
-		rc = sqlite3_open_v2(name, &s->db,
-			SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+		rc = sqlite3_open_v2(
+			name, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	sqlite3_free(name);
 	if (rc != SQLITE_OK)
 		return fail(s, rc, err);
@@ -420,20 +426,21 @@ static int insert(struct store *s, int table, const char *key, const struct stor
 		snprintf(name, sizeof(name), ":%s", value[i].column);
 		int at = sqlite3_bind_parameter_index(q, name);
 		if (!at)
-			return err_set(err, ERR_IO, "table '%s' of '%s' has no column '%s'", table_name[table], s->path,
-				value[i].column);
+			return err_set(err, ERR_IO, "table '%s' of '%s' has no column '%s'",
+				table_name[table], s->path, value[i].column);
 		rc = bind(q, at, &value[i]);
 	}
 	return rc == SQLITE_OK ? step_done(s, q, err) : fail(s, rc, err);
 }
 
-static int insert_row(struct store *s, int table, const char *key, const struct store_row *row, struct err *err)
+static int insert_row(
+	struct store *s, int table, const char *key, const struct store_row *row, struct err *err)
 {
 	return insert(s, table, key, row->value, row->n, err);
 }
 
-static int insert_param(struct store *s, const char *key, const struct store_param *p, size_t position,
-	struct err *err)
+static int insert_param(
+	struct store *s, const char *key, const struct store_param *p, size_t position, struct err *err)
 {
 	double number;
 	bool numeric = !units_parse(p->value, UNIT_PLAIN, &number, NULL); /* "40", not "40GB/s" */
@@ -520,8 +527,9 @@ int store_close(struct store *s, struct err *err)
 	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY) {
 		struct err why;
 		fail(s, rc, &why);
-		status = err_set(err, why.code, "%s; the runs stored last are still in '%s-wal', keep both together",
-			why.msg, s->path);
+		status = err_set(err, why.code,
+			"%s; the runs stored last are still in '%s-wal', keep both together", why.msg,
+			s->path);
 	}
 	release(s);
 	return status;

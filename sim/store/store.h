@@ -1,14 +1,14 @@
 /*
  * store.h - results.db: SQLite, one writer.
  *
- * One run is one transaction: it is in the database whole or not at all. The schema is schema.sql, in numbered
- * sections; PRAGMA user_version says which the file has, and opening it runs those that are missing. A
- * file of a newer version, of another program, or no database at all is refused by name. Readers (plots, people) use the
- * views; while a run is written they see the state before it (WAL).
+ * One run is one transaction: it is in the database whole or not at all. The schema is schema.sql, in
+ * numbered sections; PRAGMA user_version says which the file has, and opening it runs those that are missing.
+ * A file of a newer version, of another program, or no database at all is refused by name. Readers (plots,
+ * people) use the views; while a run is written they see the state before it (WAL).
  *
  * What survives: a stored run survives the death of the program at once, and a power cut from the next
- * checkpoint on (every 1000 pages, and store_close). A power cut before that takes the runs stored last, never the
- * database. So a sweep's commits wait for no disk, and what it lost it simulates again.
+ * checkpoint on (every 1000 pages, and store_close). A power cut before that takes the runs stored last,
+ * never the database. So a sweep's commits wait for no disk, and what it lost it simulates again.
  *
  * Rows come as plain names and values, so that this layer knows neither scenarios nor results.
  */
@@ -32,7 +32,7 @@ struct store_value {
 };
 
 struct store_param {
-	const char *name, *value; /* a key that was set or swept, and its text; a number is stored beside it */
+	const char *name, *value; /* a key that was set or swept, and its text */
 };
 
 struct store_row {
@@ -41,15 +41,15 @@ struct store_row {
 };
 
 struct store_run {
-	const char *key;                     /* 16 hex digits */
-	struct store_row run;                /* table run */
-	const struct store_param *param;     /* table run_param */
+	const char *key;                 /* 16 hex digits */
+	struct store_row run;            /* table run */
+	const struct store_param *param; /* table run_param */
 	size_t n_params;
-	const struct store_row *memory;      /* table memory_use, one row each */
+	const struct store_row *memory; /* table memory_use, one row each */
 	size_t n_memory;
-	const struct store_row *resource;    /* table resource_use */
+	const struct store_row *resource; /* table resource_use */
 	size_t n_resources;
-	double wall_s;                       /* table run_time, with the date */
+	double wall_s; /* table run_time, with the date */
 };
 
 /* Opens or creates path and brings its schema up to date. Waits up to 10 s for another writer, then says
@@ -57,7 +57,7 @@ struct store_run {
 int store_open(const char *path, struct store **out, struct err *err);
 /* The same with another patience than 10 s. */
 int store_open_wait(const char *path, int wait_ms, struct store **out, struct err *err);
-/* Replaces the run of that key. On failure nothing of it is left, and what was stored before is still there. */
+/* Replaces the run of that key. On failure nothing of it is left and what was stored before is still there. */
 int store_put(struct store *s, const struct store_run *run, struct err *err);
 int store_has(struct store *s, const char *key, bool *has, struct err *err);
 /* Closes; a failing checkpoint is an error. s may be NULL. */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -53,7 +54,8 @@ static sqlite3 *raw_open(const char *path)
 
 static void raw_exec(sqlite3 *db, const char *sql)
 {
-	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
+	ck_assert_msg(
+		sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
 }
 
 /* The first value that sql yields, as text; "NULL" for NULL, "-" for no row. */
@@ -61,7 +63,8 @@ static const char *raw_text(sqlite3 *db, const char *sql, char *buf, size_t size
 {
 	sqlite3_stmt *q;
 
-	ck_assert_msg(sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
+	ck_assert_msg(
+		sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
 	int rc = sqlite3_step(q);
 	const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(q, 0) : "-";
 	snprintf(buf, size, "%s", text ? text : "NULL");
@@ -75,7 +78,8 @@ static void expect_sql(const char *path, const char *sql, const char *want)
 	sqlite3 *db = raw_open(path);
 	char buf[256];
 
-	ck_assert_msg(strcmp(raw_text(db, sql, buf, sizeof(buf)), want) == 0, "%s: '%s', not '%s'", sql, buf, want);
+	ck_assert_msg(
+		strcmp(raw_text(db, sql, buf, sizeof(buf)), want) == 0, "%s: '%s', not '%s'", sql, buf, want);
 	sqlite3_close(db);
 }
 
@@ -95,7 +99,8 @@ static void put(struct store *s, int number, double decode)
 		{.column = "quant", .type = STORE_NULL},
 		{.column = "events", .type = STORE_COUNT, .count = UINT64_MAX},
 	};
-	const struct store_param param[PARAMS] = {{"flags.ngl", "40"}, {"rate", "40GB/s"}, {"routing", "uniform"}};
+	const struct store_param param[PARAMS] = {
+		{"flags.ngl", "40"}, {"rate", "40GB/s"}, {"routing", "uniform"}};
 	const struct store_value gpu[] = {
 		{.column = "memory", .type = STORE_TEXT, .text = "gpu0"},
 		{.column = "capacity_bytes", .type = STORE_COUNT, .count = 1000},
@@ -162,13 +167,18 @@ static bool has(const char *path, int number)
 	return there;
 }
 
-static void refuse_open(const char *path, const char *message)
+static void refuse_open(const char *path, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static void refuse_open(const char *path, const char *fmt, ...)
 {
 	struct store *s = (struct store *)&s;
 	struct err err = {0};
 	char want[512];
+	va_list ap;
 
-	snprintf(want, sizeof(want), message, path, path);
+	va_start(ap, fmt);
+	vsnprintf(want, sizeof(want), fmt, ap);
+	va_end(ap);
 	ck_assert_int_eq(store_open_wait(path, WAIT_MS, &s, &err), -1);
 	ck_assert_ptr_null(s);
 	assert_err(err, ERR_IO, want);
@@ -193,8 +203,9 @@ START_TEST(stores_every_type)
 	expect_sql(p.db, "SELECT typeof(fits) FROM run", "integer");
 	expect_sql(p.db, "SELECT wall_s FROM run_time", "0.125");
 	expect_sql(p.db, "SELECT abs(julianday(stored_at) - julianday('now')) < 0.01 FROM run_time", "1");
-	expect_sql(p.db, "SELECT group_concat(name || ' ' || value || ' ' || ifnull(number, '-'), ';') "
-			 "FROM (SELECT * FROM run_param ORDER BY position)",
+	expect_sql(p.db,
+		"SELECT group_concat(name || ' ' || value || ' ' || ifnull(number, '-'), ';') "
+		"FROM (SELECT * FROM run_param ORDER BY position)",
 		"flags.ngl 40 40.0;rate 40GB/s -;routing uniform -");
 	ck_assert_int_ne(access(p.wal, F_OK), 0); /* closed: one file to copy */
 	place_remove(&p);
@@ -315,14 +326,14 @@ START_TEST(not_a_database)
 	char path[32], page[4096];
 
 	test_file(path, text, sizeof(text) - 1);
-	refuse_open(path, "'%s' is not a results database");
+	refuse_open(path, "'%s' is not a results database", path);
 	unlink(path);
 	memset(page, 'x', sizeof(page));
 	test_file(path, page, sizeof(page));
-	refuse_open(path, "'%s' is not a results database");
+	refuse_open(path, "'%s' is not a results database", path);
 	unlink(path);
-	refuse_open("/dev/null", "'%s' is no regular file, not a results database");
-	refuse_open("/tmp", "'%s' is a folder, not a results database");
+	refuse_open("/dev/null", "'%s' is no regular file, not a results database", "/dev/null");
+	refuse_open("/tmp", "'%s' is a folder, not a results database", "/tmp");
 }
 END_TEST
 
@@ -333,11 +344,11 @@ START_TEST(another_program)
 
 	raw_exec(db, "CREATE TABLE t (a)");
 	sqlite3_close(db);
-	refuse_open(p.db, "'%s' is not a results database: it belongs to another program");
+	refuse_open(p.db, "'%s' is not a results database: it belongs to another program", p.db);
 	db = raw_open(p.db);
 	raw_exec(db, "PRAGMA application_id = 7; PRAGMA user_version = 1");
 	sqlite3_close(db);
-	refuse_open(p.db, "'%s' is not a results database: it belongs to another program");
+	refuse_open(p.db, "'%s' is not a results database: it belongs to another program", p.db);
 	expect_sql(p.db, "SELECT count(*) FROM sqlite_schema", "1");
 	expect_sql(p.db, "PRAGMA journal_mode", "delete"); /* untouched */
 	place_remove(&p);
@@ -363,7 +374,8 @@ START_TEST(newer_version)
 	sqlite3 *db = raw_open(p.db);
 	raw_exec(db, "PRAGMA user_version = 99");
 	sqlite3_close(db);
-	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 2");
+	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 2",
+		p.db);
 	expect_sql(p.db, "SELECT count(*) FROM run", "1");
 	place_remove(&p);
 }
@@ -380,7 +392,9 @@ static void create_v1(const char *path)
 
 	arena_init(&a, NULL, NULL);
 	assert_ok(datadir_find(&a, &datadir, &err), err);
-	assert_ok(file_read(arena_printf(&a, "%s/sim/store/schema.sql", datadir), 1 << 20, &a, &text, &len, &err), err);
+	assert_ok(file_read(arena_printf(&a, "%s/sim/store/schema.sql", datadir), 1 << 20, &a, &text, &len,
+			  &err),
+		err);
 	char *second = strstr(text, "\n-- version 2\n");
 	ck_assert_ptr_nonnull(second);
 	*second = '\0';
@@ -448,7 +462,7 @@ START_TEST(locked)
 
 	db = raw_open(p.db);
 	raw_exec(db, "PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
-	refuse_open(p.db, "'%s' is locked by another program (waited 0.05 s)");
+	refuse_open(p.db, "'%s' is locked by another program (waited 0.05 s)", p.db);
 	sqlite3_close(db);
 	place_remove(&p);
 }
@@ -474,14 +488,13 @@ static void as_nobody(void (*fn)(const struct place *), const struct place *p)
 }
 
 /* ck_assert would end the whole test program, not the child. */
-static void child_refuses(const char *path, const char *message)
+static void child_refuses(const char *path, const char *want)
 {
 	struct store *s;
 	struct err err = {0};
-	char want[512];
 
-	snprintf(want, sizeof(want), message, path, path);
-	if (store_open_wait(path, WAIT_MS, &s, &err) != -1 || err.code != ERR_IO || strcmp(err.msg, want) != 0) {
+	if (store_open_wait(path, WAIT_MS, &s, &err) != -1 || err.code != ERR_IO ||
+		strcmp(err.msg, want) != 0) {
 		fprintf(stderr, "'%s', not '%s'\n", err.msg, want);
 		_exit(1);
 	}
@@ -489,16 +502,20 @@ static void child_refuses(const char *path, const char *message)
 
 static void refuse_read_only_file(const struct place *p)
 {
-	child_refuses(p->db, "cannot write '%s': it is read-only");
+	char want[256];
+
+	snprintf(want, sizeof(want), "cannot write '%s': it is read-only", p->db);
+	child_refuses(p->db, want);
 }
 
 static void refuse_read_only_folder(const struct place *p)
 {
-	char message[256];
+	char want[512];
 
-	snprintf(message, sizeof(message),
-		"cannot write '%%s': its folder '%s' is read-only, and a journal is kept beside a database", p->folder);
-	child_refuses(p->db, message);
+	snprintf(want, sizeof(want),
+		"cannot write '%s': its folder '%s' is read-only, and a journal is kept beside a database",
+		p->db, p->folder);
+	child_refuses(p->db, want);
 }
 
 START_TEST(read_only)
@@ -517,17 +534,15 @@ START_TEST(read_only)
 	ck_assert_int_eq(chmod(p.folder, 0555), 0);
 	as_nobody(refuse_read_only_folder, &p); /* and one that is not */
 	ck_assert_int_eq(chmod(p.folder, 0755), 0);
-	unlink(p.wal);
-	unlink(p.shm);
 	place_remove(&p);
 }
 END_TEST
 
 START_TEST(missing_folder)
 {
-	refuse_open("/tmp/offsim-no-such/r.db",
-		"cannot open '%s': folder '/tmp/offsim-no-such': No such file or directory");
-	refuse_open("/dev/null/r.db", "cannot open '%s': '/dev/null' is not a folder");
+	refuse_open("/tmp/offsim-no-such/r.db", "cannot open '/tmp/offsim-no-such/r.db': folder "
+						"'/tmp/offsim-no-such': No such file or directory");
+	refuse_open("/dev/null/r.db", "cannot open '/dev/null/r.db': '/dev/null' is not a folder");
 }
 END_TEST
 
@@ -536,35 +551,48 @@ END_TEST
  */
 static int writes_left; /* before the disk is full; negative: never */
 static bool disk_is_full;
-static const sqlite3_io_methods *real_methods;
-static sqlite3_io_methods full_methods;
 static sqlite3_vfs *real_vfs;
+
+/* SQLite has a table of functions for a database and another for a journal. */
+static struct {
+	const sqlite3_io_methods *real;
+	sqlite3_io_methods full;
+} kinds[4];
 
 static int full_write(sqlite3_file *file, const void *data, int n, sqlite3_int64 offset)
 {
+	size_t k = 0;
+
 	if (writes_left == 0) {
 		disk_is_full = true;
 		return SQLITE_FULL;
 	}
 	if (writes_left > 0)
 		writes_left--;
-	return real_methods->xWrite(file, data, n, offset);
+	while (file->pMethods != &kinds[k].full)
+		k++;
+	return kinds[k].real->xWrite(file, data, n, offset);
 }
 
 static int full_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags)
 {
 	int rc = real_vfs->xOpen(vfs, name, file, flags, out_flags);
+	size_t k = 0;
 
 	if (rc != SQLITE_OK || !file->pMethods)
 		return rc;
-	real_methods = file->pMethods;
-	full_methods = *real_methods;
-	full_methods.xWrite = full_write;
-	file->pMethods = &full_methods;
+	while (kinds[k].real && kinds[k].real != file->pMethods)
+		k++;
+	ck_assert_uint_lt(k, ARRAY_LEN(kinds));
+	kinds[k].real = file->pMethods;
+	kinds[k].full = *file->pMethods;
+	kinds[k].full.xWrite = full_write;
+	file->pMethods = &kinds[k].full;
 	return rc;
 }
 
-/* Whatever write it is that fails: an error that says so, and afterwards each run is there whole or not at all. */
+/* Whatever write it is that fails: an error that says so, and afterwards each run is there whole or not at
+ * all. */
 START_TEST(full_disk)
 {
 	const struct place p = place_new();
@@ -710,7 +738,8 @@ static void expect_whole_runs(const char *path)
 	expect_sql(path, "PRAGMA integrity_check", "ok");
 	expect_sql(path, "SELECT count(*) FROM pragma_foreign_key_check", "0");
 	expect_sql(path,
-		"SELECT count(*) FROM run AS r WHERE (SELECT count(*) FROM run_param AS p WHERE p.key = r.key) <> 3 "
+		"SELECT count(*) FROM run AS r WHERE (SELECT count(*) FROM run_param AS p WHERE p.key = "
+		"r.key) <> 3 "
 		"OR (SELECT count(*) FROM memory_use AS m WHERE m.key = r.key) <> 1 "
 		"OR (SELECT count(*) FROM resource_use AS u WHERE u.key = r.key) <> 2 "
 		"OR NOT EXISTS (SELECT 1 FROM run_time AS t WHERE t.key = r.key)",
@@ -752,7 +781,8 @@ static void dies_in_transaction(const char *path, int from)
 			"PRAGMA cache_size = 1; BEGIN IMMEDIATE;"
 			"DELETE FROM run WHERE key = '0000000000000000';"
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
-			"INSERT INTO run (key, scenario) SELECT printf('%016x', 5000 + i), hex(zeroblob(1000)) FROM n",
+			"INSERT INTO run (key, scenario) SELECT printf('%016x', 5000 + i), "
+			"hex(zeroblob(1000)) FROM n",
 			NULL, NULL, NULL))
 		_exit(1);
 	kill(getpid(), SIGKILL);
@@ -804,7 +834,8 @@ START_TEST(closing_nothing)
 }
 END_TEST
 
-TEST_MAIN("store", stores_every_type, views, replaces, knows_what_it_has, a_parameter_set_twice_counts_once, odd_names,
-	refused_columns_leave_the_old_run, not_a_database, another_program, an_empty_file_is_taken, newer_version,
-	migrates, a_failing_migration_changes_nothing, locked, read_only, missing_folder, full_disk, two_writers,
-	many_short_writers, killed_while_writing, killed_in_transaction, foreign_journal, closing_nothing)
+TEST_MAIN("store", stores_every_type, views, replaces, knows_what_it_has, a_parameter_set_twice_counts_once,
+	odd_names, refused_columns_leave_the_old_run, not_a_database, another_program, an_empty_file_is_taken,
+	newer_version, migrates, a_failing_migration_changes_nothing, locked, read_only, missing_folder,
+	full_disk, two_writers, many_short_writers, killed_while_writing, killed_in_transaction,
+	foreign_journal, closing_nothing)
