@@ -135,13 +135,15 @@ check-layers: ## who includes whom, and a few more rules about the tree
 	@tests/layers.sh
 
 # A second compiler's program, whose results must be the same to the byte, and the readers under libFuzzer.
+# Locked, for checks of two modes may run in one tree at a time.
 clang-build: | all
 	@if tests/fuzz/run.sh have; then \
-		$(MAKE) --no-print-directory CC=clang MODE=release BUILD=build/clang all && \
+		flock build $(MAKE) --no-print-directory CC=clang MODE=release BUILD=build/clang all && \
 		$(MAKE) --no-print-directory fuzz-build; \
 	else echo '  (no clang with libFuzzer: tests that need it are skipped)'; fi
 fuzz-build:
-	@$(MAKE) --no-print-directory CC=clang MODE=fuzz BUILD=build/fuzz fuzz-programs
+	@mkdir -p build
+	@flock build $(MAKE) --no-print-directory CC=clang MODE=fuzz BUILD=build/fuzz fuzz-programs
 fuzz-programs: $(FUZ_SRC:%.c=$(BUILD)/%)
 $(FUZ_SRC:%.c=$(BUILD)/%): %: %.o $(BUILD)/liboffsim.a
 	$(call say,LINK)

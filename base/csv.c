@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/file.h"
-
+#include "base/vec.h"
 
 #define CSV_MAX_BYTES ((size_t)4 << 30)
 
 int csv_error(const struct csv *csv, const struct csv_field *f, struct err *err, const char *fmt, ...)
 {
-	struct err_pos pos = {csv->path, csv->line, f->col};
+	struct err_pos pos = {csv->path, f->line, f->col};
 	char msg[512];
 	va_list ap;
 
@@ -31,8 +31,12 @@ static int quoted(struct csv *csv, struct csv_field *f, struct err *err)
 		char *quote = memchr(csv->at, '"', (size_t)(csv->end - csv->at));
 		if (!quote)
 			return csv_error(csv, f, err, "a quoted field does not end");
-		for (const char *p = csv->at; p < quote; p++)
-			csv->next_line += *p == '\n';
+		for (const char *p = csv->at; p < quote; p++) {
+			if (*p == '\n') {
+				csv->next_line++;
+				csv->line_start = p + 1;
+			}
+		}
 		memmove(to, csv->at, (size_t)(quote - csv->at));
 		to += quote - csv->at;
 		csv->at = quote + 1;
@@ -47,16 +51,20 @@ static int quoted(struct csv *csv, struct csv_field *f, struct err *err)
 	return 0;
 }
 
+static const bool ends_field[256] = {['\0'] = true, [','] = true, ['\n'] = true, ['\r'] = true};
+
 /* Reads one field and what ends it. Returns 1 when more of the row follows, 0 at its end, -1. */
-static int next_field(struct csv *csv, const char *row, struct csv_field *f, struct err *err)
+static int next_field(struct csv *csv, struct csv_field *f, struct err *err)
 {
-	f->col = (int)(csv->at - row) + 1;
+	f->line = csv->next_line;
+	f->col = (int)(csv->at - csv->line_start) + 1;
 	if (csv->at < csv->end && *csv->at == '"') {
 		if (quoted(csv, f, err))
 			return -1;
 	} else {
 		f->text = csv->at;
-		while (csv->at < csv->end && *csv->at != ',' && *csv->at != '\n' && *csv->at != '\r')
+		/* The text ends with a NUL, so the scan needs no other bound; a NUL inside is data. */
+		while (!ends_field[(unsigned char)*csv->at] || (*csv->at == '\0' && csv->at < csv->end))
 			csv->at++;
 		f->len = (size_t)(csv->at - f->text);
 	}
@@ -79,21 +87,24 @@ static void skip_empty_lines(struct csv *csv)
 		csv->next_line += *csv->at++ == '\n';
 }
 
+static void begin_row(struct csv *csv)
+{
+	csv->line = csv->next_line;
+	csv->line_start = csv->at;
+}
+
 static int read_header(struct csv *csv, const char *const *wanted, struct arena *a, struct err *err)
 {
-	struct err_pos pos = {csv->path, 1, 1};
-	size_t n_max = 1;
-	const char *row = csv->at;
+	struct {
+		VEC(int);
+	} columns = {0};
 	bool *have = arena_array(a, bool, csv->n_wanted);
 	struct csv_field f;
 	int more;
 
-	for (const char *p = row; p < csv->end && *p != '\n'; p++)
-		n_max += *p == ',';
-	csv->column = arena_array(a, int, n_max);
-	csv->line = csv->next_line;
+	begin_row(csv);
 	do {
-		if ((more = next_field(csv, row, &f, err)) < 0)
+		if ((more = next_field(csv, &f, err)) < 0)
 			return -1;
 		int found = -1;
 		for (size_t i = 0; i < csv->n_wanted; i++)
@@ -103,11 +114,16 @@ static int read_header(struct csv *csv, const char *const *wanted, struct arena 
 			return csv_error(csv, &f, err, "column '%s' is there twice", wanted[found]);
 		if (found >= 0)
 			have[found] = true;
-		csv->column[csv->n_columns++] = found;
+		VEC_PUSH(&columns, a, found);
 	} while (more);
-	for (size_t i = 0; i < csv->n_wanted; i++)
-		if (!have[i])
-			return err_at(err, ERR_INPUT, &pos, "the header has no column '%s'", wanted[i]);
+	csv->column = columns.at;
+	csv->n_columns = columns.n;
+	for (size_t i = 0; i < csv->n_wanted; i++) {
+		if (!have[i]) {
+			struct csv_field first = {.line = csv->line, .col = 1};
+			return csv_error(csv, &first, err, "the header has no column '%s'", wanted[i]);
+		}
+	}
 	return 0;
 }
 
@@ -134,10 +150,9 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 	if (csv->at == csv->end)
 		return 0;
 
-	const char *row = csv->at;
-	csv->line = csv->next_line;
+	begin_row(csv);
 	do {
-		if ((more = next_field(csv, row, &f, err)) < 0)
+		if ((more = next_field(csv, &f, err)) < 0)
 			return -1;
 		if (n == csv->n_columns)
 			return csv_error(csv, &f, err, "more than the %zu fields of the header", csv->n_columns);
@@ -146,6 +161,7 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 		n++;
 	} while (more);
 	if (n < csv->n_columns) {
+		f.line = csv->line;
 		f.col = 1;
 		return csv_error(csv, &f, err, "%zu fields where the header has %zu", n, csv->n_columns);
 	}

@@ -13,7 +13,7 @@
 struct csv_field {
 	const char *text;
 	size_t len;
-	int col; /* where it begins, from 1 */
+	int line, col; /* where it begins, from 1 */
 };
 
 struct csv {
@@ -21,6 +21,7 @@ struct csv {
 	char *at, *end;
 	int line;             /* of the row read last */
 	int next_line;
+	const char *line_start; /* of the line that `at` is in */
 	size_t n_columns;     /* in the file */
 	size_t n_wanted;
 	int *column;          /* file column -> wanted index, -1: passed over */

@@ -39,6 +39,7 @@ static void grow(struct intern *t)
 
 uint32_t intern_add(struct intern *t, const char *name, size_t len)
 {
+	len = strnlen(name, len);
 	if (t->n >= t->n_slots / 2)
 		grow(t);
 
@@ -55,6 +56,6 @@ uint32_t intern_find(const struct intern *t, const char *name, size_t len)
 	if (t->n_slots == 0)
 		return INTERN_NONE;
 
-	uint32_t k = t->slot[locate(t, name, len)];
+	uint32_t k = t->slot[locate(t, name, strnlen(name, len))];
 	return k ? k - 1 : INTERN_NONE;
 }

@@ -18,7 +18,8 @@ struct intern {
 #define INTERN_NONE UINT32_MAX
 
 void intern_init(struct intern *t, struct arena *a);
-/* The number of this name, given on first sight (the name is copied then). len bytes, no NUL needed. */
+/* The number of this name, given on first sight (the name is copied then). At most len bytes,
+   no NUL needed; a NUL ends the name. */
 uint32_t intern_add(struct intern *t, const char *name, size_t len);
 /* INTERN_NONE when it was never added. */
 uint32_t intern_find(const struct intern *t, const char *name, size_t len);

@@ -9,15 +9,21 @@
 
 #define NO_KEY SIZE_MAX
 
+/* The texts of a key read as numbers. */
+struct axis {
+	double *number; /* by text; NAN when it is none or not of this key */
+	const char *unit;
+	size_t n; /* different numbers: 0, 1, or 2 for more */
+};
+
 /* What is worked out on the way from the table to the curves. */
 struct work {
 	struct query *q;
 	struct arena *a;
 	struct query_table t;
-	size_t x;     /* its column in t */
-	double *x_of; /* number by text */
-	const char *unit;
-	size_t *row; /* runs that will be points */
+	struct axis *axis; /* by key */
+	size_t x;          /* the key of the x axis */
+	size_t *row;       /* runs that will be points */
 	size_t n_rows;
 	uint32_t *group; /* of each of them */
 	uint32_t n_groups;
@@ -29,9 +35,20 @@ static uint32_t cell(const struct work *w, size_t row, size_t key)
 	return w->t.cell[row * w->t.n_keys + key];
 }
 
-static const char *text_of(const struct work *w, uint32_t id)
+/* NULL for NULL. */
+static const char *text_of(const struct work *w, size_t row, size_t key)
 {
+	uint32_t id = cell(w, row, key);
+
 	return id == INTERN_NONE ? NULL : w->t.texts.name[id];
+}
+
+/* NAN when it is none. */
+static double number_of(const struct work *w, size_t row, size_t key)
+{
+	uint32_t id = cell(w, row, key);
+
+	return id == INTERN_NONE ? (double)NAN : w->axis[key].number[id];
 }
 
 /* ---- keys by name ---- */
@@ -46,8 +63,8 @@ static const char *key_list(struct arena *a, const struct query_keys *keys)
 	return list;
 }
 
-static int find_key(
-	const struct work *w, const struct query_keys *keys, const char *name, size_t *out, struct err *err)
+static int find_key(const struct work *w, const struct query_keys *keys, const char *name, size_t *out,
+	struct err *err)
 {
 	struct suggest s;
 	char near[192];
@@ -83,12 +100,6 @@ static int mark_series(const struct work *w, const struct query_keys *keys, cons
 }
 
 /* ---- the axis ---- */
-
-struct axis {
-	double *number; /* by text; NAN when it is none or not of this key */
-	const char *unit;
-	size_t n; /* different numbers: 0, 1, or 2 for more */
-};
 
 /* Which texts does this key use? */
 static bool *texts_of_key(const struct work *w, size_t key)
@@ -128,50 +139,52 @@ static const char *suffix_of(const char *text)
 	return p + strspn(p, " ");
 }
 
-static struct axis read_in_dim(const struct work *w, const bool *used, enum unit_dim dim)
+static struct axis read_in_dim(const struct work *w, const bool *used, enum unit_dim dim, double *number)
 {
-	struct axis axis = {.number = arena_array(w->a, double, w->t.texts.n)};
+	size_t n = w->t.texts.n;
 	const char *suffix = NULL;
 	bool same_suffix = true;
 
-	for (size_t i = 0; i < w->t.texts.n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const char *text = w->t.texts.name[i];
-		if (!used[i] || units_parse(text, dim, &axis.number[i], NULL)) {
-			axis.number[i] = NAN;
+		if (!used[i] || units_parse(text, dim, &number[i], NULL)) {
+			number[i] = NAN;
 			continue;
 		}
 		if (!suffix)
 			suffix = suffix_of(text);
 		same_suffix = same_suffix && strcmp(suffix, suffix_of(text)) == 0;
 	}
-	axis.n = count_distinct(axis.number, used, w->t.texts.n);
-	axis.unit = units_base(dim);
+	struct axis axis = {number, units_base(dim), count_distinct(number, used, n)};
 	/* 16GB/s, 32GB/s: the axis is in GB/s, as the values were written. */
 	double one;
 	if (suffix && *suffix && same_suffix &&
 		!units_parse(arena_printf(w->a, "1%s", suffix), dim, &one, NULL)) {
-		for (size_t i = 0; i < w->t.texts.n; i++)
-			axis.number[i] /= one;
+		for (size_t i = 0; i < n; i++)
+			number[i] /= one;
 		axis.unit = suffix;
 	}
 	return axis;
 }
 
-/* Reads a key as plain numbers or, when it is written with units, in the first dimension that has two values.
- */
+/* Reads a key as plain numbers or, written with units, in the first dimension that has two values, or one. */
 static struct axis read_axis(const struct work *w, size_t key)
 {
 	const bool *used = texts_of_key(w, key);
-	struct axis best = read_in_dim(w, used, UNIT_PLAIN);
+	double *number = arena_array(w->a, double, w->t.texts.n);
+	enum unit_dim best = UNIT_PLAIN;
+	size_t best_n = 0;
 
-	for (int dim = 0; dim < UNIT_DIM_N && best.n < 2; dim++) {
-		if (dim == UNIT_PLAIN || dim == UNIT_COUNT)
-			continue;
-		struct axis axis = read_in_dim(w, used, dim);
-		if (axis.n > best.n)
-			best = axis;
+	for (int dim = 0; dim < UNIT_DIM_N; dim++) {
+		struct axis axis = read_in_dim(w, used, dim, number);
+		if (axis.n >= 2)
+			return axis;
+		if (axis.n > best_n) {
+			best = dim;
+			best_n = axis.n;
+		}
 	}
-	return best;
+	return read_in_dim(w, used, best, number);
 }
 
 static bool may_be_default_x(const struct query_key *key, bool params)
@@ -180,39 +193,33 @@ static bool may_be_default_x(const struct query_key *key, bool params)
 }
 
 /* The first key that takes two numeric values: one that was swept or set before a column. */
-static int choose_x(struct work *w, const struct query_keys *keys, struct axis *axis, struct err *err)
+static int choose_x(struct work *w, const struct query_keys *keys, struct err *err)
 {
 	for (int params = 1; params >= 0; params--) {
 		for (size_t k = 0; k < w->t.n_keys; k++) {
-			if (!may_be_default_x(&w->t.key[k], params))
-				continue;
-			*axis = read_axis(w, k);
-			if (axis->n >= 2) {
+			if (may_be_default_x(&w->t.key[k], params) && w->axis[k].n >= 2) {
 				w->x = k;
 				return 0;
 			}
 		}
 	}
 	return err_set(err, ERR_INPUT,
-		"no key takes two numeric values among the %zu run%s in '%s', so there is no x axis; name "
-		"one with "
-		"--x: %s",
+		"no key takes two numeric values in the %zu run%s of '%s' to make an x axis; use --x: %s",
 		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), key_list(w->a, keys));
 }
 
-static int use_x(struct work *w, const char *name, struct axis *axis, struct err *err)
+static int use_x(struct work *w, const char *name, struct err *err)
 {
 	size_t k = 0;
 
 	while (strcmp(w->t.key[k].name, name) != 0)
 		k++;
-	*axis = read_axis(w, k);
 	w->x = k;
-	if (axis->n > 0)
+	if (w->axis[k].n > 0)
 		return 0;
 	const char *example = NULL;
 	for (size_t r = 0; r < w->t.n_runs && !example; r++)
-		example = text_of(w, cell(w, r, k));
+		example = text_of(w, r, k);
 	if (!example)
 		return err_set(err, ERR_USAGE, "no run in '%s' has a value of '%s'", query_path(w->q), name);
 	return err_set(err, ERR_USAGE,
@@ -226,12 +233,11 @@ static int choose_rows(struct work *w, struct curves *out, struct err *err)
 {
 	w->row = arena_array(w->a, size_t, w->t.n_runs);
 	for (size_t r = 0; r < w->t.n_runs; r++) {
-		uint32_t x = cell(w, r, w->x);
 		if (w->t.run[r].outcome == QUERY_NO_FIT)
 			out->n_no_fit++;
 		else if (w->t.run[r].outcome == QUERY_FAILED)
 			out->n_failed++;
-		else if (x == INTERN_NONE || isnan(w->x_of[x]))
+		else if (isnan(number_of(w, r, w->x)))
 			out->n_no_x++;
 		else
 			w->row[w->n_rows++] = r;
@@ -240,8 +246,7 @@ static int choose_rows(struct work *w, struct curves *out, struct err *err)
 	if (w->n_rows)
 		return 0;
 	return err_set(err, ERR_INPUT,
-		"nothing to draw: of the %zu run%s in '%s', %zu do not fit, %zu failed and %zu have no "
-		"number as '%s'",
+		"nothing to draw: of %zu run%s in '%s' %zu do not fit, %zu failed, %zu have no numeric '%s'",
 		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), out->n_no_fit, out->n_failed,
 		out->n_no_x, w->t.key[w->x].name);
 }
@@ -259,20 +264,17 @@ static bool varies(const struct work *w, size_t key)
 /* Is the key x under another name: the same number wherever it is set? */
 static bool repeats_x(const struct work *w, size_t key)
 {
-	const struct axis axis = read_axis(w, key);
-
-	for (size_t i = 0; i < w->n_rows; i++) {
-		uint32_t id = cell(w, w->row[i], key);
-		if (id != INTERN_NONE && !(axis.number[id] == w->x_of[cell(w, w->row[i], w->x)]))
+	for (size_t i = 0; i < w->n_rows; i++)
+		if (cell(w, w->row[i], key) != INTERN_NONE &&
+			!(number_of(w, w->row[i], key) == number_of(w, w->row[i], w->x)))
 			return false;
-	}
 	return true;
 }
 
 /* Does the key say more about a run than its group does already? */
 static bool splits_groups(const struct work *w, size_t key)
 {
-	uint32_t *first = arena_array(w->a, uint32_t, w->n_groups); /* text + 1; 0: not seen */
+	uint32_t *first = arena_array(w->a, uint32_t, w->n_groups); /* its text + 2; 0: not seen */
 
 	for (size_t i = 0; i < w->n_rows; i++) {
 		uint32_t id = cell(w, w->row[i], key) + 2; /* INTERN_NONE becomes 1 */
@@ -338,7 +340,7 @@ static const char *short_name(const struct work *w, size_t key)
 
 static const char *describe(const struct work *w, size_t row, size_t key)
 {
-	const char *text = text_of(w, cell(w, row, key));
+	const char *text = text_of(w, row, key);
 
 	if (series_rank(&w->t.key[key]) == 0 && text)
 		return text;
@@ -370,7 +372,7 @@ static const char *common_text(const struct work *w)
 
 	for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
 		for (size_t k = 0; k < w->t.n_keys; k++) {
-			const char *text = text_of(w, cell(w, w->row[0], k));
+			const char *text = text_of(w, w->row[0], k);
 			if (k != w->x && !w->in_series[k] && strcmp(w->t.key[k].name, shown[i]) == 0 &&
 				text && !varies(w, k) && strcmp(text, "0") != 0)
 				list = join(w->a, list, describe(w, w->row[0], k));
@@ -381,13 +383,14 @@ static const char *common_text(const struct work *w)
 
 /* ---- order ---- */
 
-static int compare_texts(const char *a, const char *b)
+static int compare_values(const struct work *w, size_t row_a, size_t row_b, size_t key)
 {
-	double x, y;
+	const char *a = text_of(w, row_a, key), *b = text_of(w, row_b, key);
+	double x = number_of(w, row_a, key), y = number_of(w, row_b, key);
 
 	if (!a || !b)
 		return (a != NULL) - (b != NULL);
-	if (!units_parse(a, UNIT_PLAIN, &x, NULL) && !units_parse(b, UNIT_PLAIN, &y, NULL) && x != y)
+	if (x < y || x > y)
 		return x < y ? -1 : 1;
 	return strverscmp(a, b); /* llama-3.1-8b before llama-3.1-70b */
 }
@@ -399,7 +402,7 @@ static int compare_rows(const struct work *w, size_t a, size_t b)
 		for (size_t k = 0; k < w->t.n_keys; k++) {
 			if (!w->in_series[k] || series_rank(&w->t.key[k]) != rank)
 				continue;
-			int c = compare_texts(text_of(w, cell(w, a, k)), text_of(w, cell(w, b, k)));
+			int c = compare_values(w, a, b, k);
 			if (c)
 				return c;
 		}
@@ -440,8 +443,7 @@ static int too_many(const struct work *w, struct err *err)
 		if (w->in_series[k])
 			list = join(w->a, list, w->t.key[k].name);
 	return err_set(err, ERR_USAGE,
-		"%u curves are more than can be told apart (%d); choose what tells them apart with --series: "
-		"%s",
+		"%u curves, but only %d can be told apart; choose fewer keys with --series, out of: %s",
 		w->n_groups, CURVES_MAX, list);
 }
 
@@ -455,8 +457,7 @@ static const char *mixed_keys(const struct work *w)
 
 	intern_init(&places, w->a);
 	for (size_t i = 0; i < w->n_rows; i++) {
-		int len =
-			snprintf(at, sizeof(at), "%u/%.17g", w->group[i], w->x_of[cell(w, w->row[i], w->x)]);
+		int len = snprintf(at, sizeof(at), "%u/%.17g", w->group[i], number_of(w, w->row[i], w->x));
 		place[i] = intern_add(&places, at, (size_t)len);
 	}
 	if (places.n == w->n_rows)
@@ -474,8 +475,8 @@ static int build(struct work *w, struct curves *out, struct err *err)
 {
 	if (w->n_groups > CURVES_MAX)
 		return too_many(w, err);
-	size_t *first = arena_array(w->a, size_t, w->n_groups),
-	       *size = arena_array(w->a, size_t, w->n_groups);
+	size_t *first = arena_array(w->a, size_t, w->n_groups);
+	size_t *size = arena_array(w->a, size_t, w->n_groups);
 	for (size_t i = w->n_rows; i-- > 0;) {
 		first[w->group[i]] = w->row[i];
 		size[w->group[i]]++;
@@ -490,7 +491,7 @@ static int build(struct work *w, struct curves *out, struct err *err)
 			const struct query_run *run = &w->t.run[w->row[i]];
 			if (w->group[i] == order[c])
 				curve->point[curve->n++] = (struct curves_point){
-					.x = w->x_of[cell(w, w->row[i], w->x)],
+					.x = number_of(w, w->row[i], w->x),
 					.y = run->value,
 					.low80 = run->low80,
 					.high80 = run->high80,
@@ -502,7 +503,7 @@ static int build(struct work *w, struct curves *out, struct err *err)
 	out->mixed = mixed_keys(w);
 	out->common = common_text(w);
 	out->x = w->t.key[w->x].name;
-	out->x_unit = w->unit;
+	out->x_unit = w->axis[w->x].unit;
 	return 0;
 }
 
@@ -539,7 +540,6 @@ int curves_read(struct query *q, const struct curves_request *req, struct arena 
 {
 	struct work w = {.q = q, .a = a};
 	struct query_keys all, keys;
-	struct axis axis;
 	size_t x = NO_KEY;
 
 	*out = (struct curves){0};
@@ -558,10 +558,11 @@ int curves_read(struct query *q, const struct curves_request *req, struct arena 
 	if (!w.t.n_runs)
 		return err_set(err, ERR_INPUT,
 			"'%s' holds no runs yet; 'offsim run' and 'offsim sweep' add them", query_path(q));
-	if (req->x ? use_x(&w, req->x, &axis, err) : choose_x(&w, &keys, &axis, err))
+	w.axis = arena_array(a, struct axis, w.t.n_keys);
+	for (size_t k = 0; k < w.t.n_keys; k++)
+		w.axis[k] = read_axis(&w, k);
+	if (req->x ? use_x(&w, req->x, err) : choose_x(&w, &keys, err))
 		return -1;
-	w.x_of = axis.number;
-	w.unit = axis.unit;
 	if (choose_rows(&w, out, err))
 		return -1;
 	w.group = arena_array(a, uint32_t, w.n_rows);

@@ -88,8 +88,7 @@ static int spawn(char *const *argv, bool show, struct process *p, struct err *er
 	close(ends[0]);
 	if (fault == ENOENT)
 		return err_set(err, ERR_IO,
-			"gnuplot is not installed or not in PATH; figures need it (Debian: apt install "
-			"gnuplot-nox)");
+			"gnuplot is not installed or not in PATH (Debian: apt install gnuplot-nox)");
 	return err_set(err, ERR_IO, "cannot run gnuplot: %s", strerror(fault));
 }
 
@@ -112,8 +111,7 @@ static void read_stderr(int from, char *text, size_t size)
 	text[n] = '\0';
 }
 
-/* gnuplot first repeats the line with a mark under it; what is wrong is in the line that begins "FILE" line
- * N. */
+/* gnuplot first repeats the line with a mark under it; what is wrong follows: "FILE" line N: … */
 static const char *first_message(char *text)
 {
 	const char *first = NULL;
@@ -178,8 +176,9 @@ static int copy_file(const char *from, const char *to, struct arena *a, struct e
 	char *text;
 	size_t len;
 
-	return file_read(from, MAX_TEMPLATE_BYTES, a, &text, &len, err) || write_file(to, text, len, err) ? -1
-	                                                                                                  : 0;
+	if (file_read(from, MAX_TEMPLATE_BYTES, a, &text, &len, err))
+		return -1;
+	return write_file(to, text, len, err);
 }
 
 static bool ends_whole(const char *path, const char *end)
@@ -232,8 +231,8 @@ static int make_folder(struct arena *a, const char **folder, struct err *err)
 		tmp = "/tmp";
 	char *name = arena_printf(a, "%s%s/offsim-plot-XXXXXX", tmp[0] == '/' ? "" : "./", tmp);
 	if (!mkdtemp(name))
-		return err_set(
-			err, ERR_IO, "cannot make a folder for the data in '%s': %s", tmp, strerror(errno));
+		return err_set(err, ERR_IO, "cannot make a folder for the data in '%s': %s", tmp,
+			strerror(errno));
 	*folder = name;
 	return 0;
 }
@@ -275,8 +274,8 @@ static void remove_files(const struct files *f)
 	rmdir(f->folder);
 }
 
-static char **make_argv(
-	const struct gnuplot_job *job, const struct files *f, const char *out, struct arena *a)
+static char **make_argv(const struct gnuplot_job *job, const struct files *f, const char *out,
+	struct arena *a)
 {
 	const char *const head[] = {"gnuplot", "-d", "-c", f->template, f->style, f->data, out};
 	char **argv = arena_array(a, char *, ARRAY_LEN(head) + job->n_words + 1);
@@ -292,6 +291,7 @@ static char **make_argv(
 /* The words as a shell would want them. */
 static const char *shell_line(char *const *argv, struct arena *a)
 {
+	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,";
 	const char *line = "";
 
 	for (; *argv; argv++) {
@@ -307,11 +307,7 @@ static const char *shell_line(char *const *argv, struct arena *a)
 			VEC_PUSH(&word, a, *p);
 		}
 		VEC_PUSH(&word, a, '\0');
-		bool plain =
-			**argv &&
-			strspn(*argv,
-				"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,") ==
-				strlen(*argv);
+		bool plain = **argv && strspn(*argv, harmless) == strlen(*argv);
 		line = arena_printf(a, plain ? "%s%s%s" : "%s%s'%s'", line, *line ? " " : "", word.at);
 	}
 	return line;
@@ -325,8 +321,8 @@ static int draw_file(const struct gnuplot_job *job, const struct files *f, struc
 		return -1;
 	int status = run(make_argv(job, f, beside, a), false, err);
 	if (!status && !ends_whole(beside, find_suffix(job->out)->end))
-		status = err_set(
-			err, ERR_IO, "gnuplot did not write all of '%s'; is the disk full?", job->out);
+		status = err_set(err, ERR_IO, "gnuplot did not write all of '%s'; is the disk full?",
+			job->out);
 	if (!status && rename(beside, job->out))
 		status = err_set(err, ERR_IO, "cannot write '%s': %s", job->out, strerror(errno));
 	if (status)

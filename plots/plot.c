@@ -94,8 +94,8 @@ static const char *x_label(const struct curves *c, bool logx, struct arena *a)
 }
 
 /* Kind and what is common, broken into lines that fit. */
-static const char *make_title(
-	const struct plot_kind *kind, const struct curves *c, size_t columns, struct arena *a)
+static const char *make_title(const struct plot_kind *kind, const struct curves *c, size_t columns,
+	struct arena *a)
 {
 	const char *title = kind->title, *rest = c->common;
 
@@ -211,8 +211,8 @@ static struct axes choose_axes(const struct plot_kind *kind, const struct curves
 	}
 	ax.logy = least > 0 && ax.top > LOG_Y_RATIO * least;
 	bound_range(c, &low, &high);
-	ax.bound = kind->upper_bound && ax.lines && c->n <= BOUND_CURVES &&
-	           low <= BOUND_ROOM * ax.top; /* false for NAN */
+	/* The last is false for NAN. */
+	ax.bound = kind->upper_bound && ax.lines && c->n <= BOUND_CURVES && low <= BOUND_ROOM * ax.top;
 	if (ax.bound)
 		ax.top = fmax(ax.top, fmin(high, BOUND_ROOM * ax.top));
 	ax.step = !ax.logx && few_whole_numbers(c) ? 1 : 0;
@@ -270,10 +270,7 @@ static const char *data_text(const struct plot_kind *kind, const struct curves *
 {
 	struct text t = {0};
 
-	add(&t, a,
-		arena_printf(a,
-			"# x %s low80 high80 upper_bound; a block for each curve, begun by its name\n",
-			kind->metric));
+	add(&t, a, arena_printf(a, "# x %s low80 high80 upper_bound, a block a curve\n", kind->metric));
 	for (size_t k = 0; k < c->n; k++) {
 		if (k)
 			add(&t, a, "\n\n");
@@ -302,9 +299,9 @@ static int draw(const struct plot_request *req, const struct plot_kind *kind, co
 		terminal = arena_printf(a, "dumb size %d,%d", req->columns, req->rows);
 	else if (gnuplot_terminal(req->out, &terminal, err))
 		return -1;
+	size_t columns = req->out ? TITLE_COLUMNS : (size_t)req->columns;
 	const char *const word[] = {
-		req->title ? req->title
-			   : make_title(kind, c, req->out ? TITLE_COLUMNS : (size_t)req->columns, a),
+		req->title ? req->title : make_title(kind, c, columns, a),
 		x_label(c, ax.logx, a),
 		arena_printf(a, "%s%s", kind->y_label, ax.logy ? ", log scale" : ""),
 		terminal,

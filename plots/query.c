@@ -53,36 +53,30 @@ static int fail(const struct query *q, int rc, struct err *err)
 	}
 }
 
-/*
- * Opens for reading. Not with SQLITE_OPEN_READONLY: a connection of that kind leaves its -wal and -shm files
- * behind, where one that could write tidies up; query_only keeps it from writing rows.
- *
- * Where we cannot write (a colleague's file, a read-only disk) those two files must not be made at all: the
- * owner could not open them. There the file is read as it lies, which is right as long as nobody writes, that
- * is, as long as there is no -wal beside it.
- */
-static int open_database(struct query *q, bool immutable)
+enum open_how { OPEN_TIDY, OPEN_READ_ONLY, OPEN_AS_IT_LIES };
+
+static int open_database(struct query *q, enum open_how how)
 {
 	sqlite3_str *uri = sqlite3_str_new(NULL);
 
 	sqlite3_str_appendf(uri, "file:%s", q->path[0] == '/' ? "" : "./");
 	for (const char *p = q->path; *p; p++)
 		sqlite3_str_appendf(uri, strchr("%?#", *p) ? "%%%02x" : "%c", (unsigned char)*p);
-	sqlite3_str_appendf(uri, immutable ? "?immutable=1" : "");
+	sqlite3_str_appendf(uri, how == OPEN_AS_IT_LIES ? "?immutable=1" : "");
 	char *name = sqlite3_str_finish(uri);
 	if (!name)
 		return SQLITE_NOMEM;
-	int flags = immutable ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	int flags = how == OPEN_TIDY ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
 	int rc = sqlite3_open_v2(name, &q->db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
 	sqlite3_free(name);
 	if (rc != SQLITE_OK)
 		return rc;
+	if (how == OPEN_TIDY && sqlite3_db_readonly(q->db, "main") == 1)
+		return SQLITE_READONLY;
 	sqlite3_busy_timeout(q->db, WAIT_MS);
-	rc = sqlite3_exec(q->db, "PRAGMA query_only = ON", NULL, NULL, NULL);
-	if (rc == SQLITE_OK && !immutable && sqlite3_db_readonly(q->db, "main") == 1)
-		return SQLITE_CANTOPEN;
-	return rc == SQLITE_OK ? sqlite3_exec(q->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL)
-	                       : rc;
+	/* The last reads the file, which may be what fails. */
+	return sqlite3_exec(q->db, "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA schema_version", NULL,
+		NULL, NULL);
 }
 
 static bool has_wal(const struct query *q)
@@ -90,6 +84,25 @@ static bool has_wal(const struct query *q)
 	struct stat st;
 
 	return !stat(arena_printf(q->arena, "%s-wal", q->path), &st);
+}
+
+/*
+ * A connection that may only read would leave -wal and -shm files behind, where one that could write tidies
+ * up; so we open as if to write, with query_only.
+ *
+ * Where we may not write (a colleague's file, a read-only disk) those two must not be made at all: their
+ * owner could not open ours. If they are there, somebody is at work and they can be read. If not, the file is
+ * read as it lies.
+ */
+static int open_any(struct query *q)
+{
+	int rc = open_database(q, OPEN_TIDY);
+
+	if ((rc & 0xff) != SQLITE_CANTOPEN && (rc & 0xff) != SQLITE_READONLY)
+		return rc;
+	sqlite3_close(q->db);
+	q->db = NULL;
+	return open_database(q, has_wal(q) ? OPEN_READ_ONLY : OPEN_AS_IT_LIES);
 }
 
 static int read_number(struct query *q, const char *sql, int *out, struct err *err)
@@ -114,8 +127,8 @@ static int check_file(struct query *q, struct err *err)
 		read_number(q, "PRAGMA user_version", &version, err))
 		return -1;
 	if (id == 0 && version == 0)
-		return err_set(
-			err, ERR_IO, "'%s' is not a results database: it has no tables of offsim", q->path);
+		return err_set(err, ERR_IO, "'%s' is not a results database: it has no tables of offsim",
+			q->path);
 	if (id != APPLICATION_ID)
 		return err_set(err, ERR_IO, "'%s' is not a results database: it belongs to another program",
 			q->path);
@@ -125,9 +138,8 @@ static int check_file(struct query *q, struct err *err)
 			version, SCHEMA_VERSION);
 	if (version < SCHEMA_VERSION)
 		return err_set(err, ERR_IO,
-			"'%s' is of an older offsim: it has schema version %d, this program reads %d; any "
-			"'offsim run' "
-			"with --db brings it up to date",
+			"'%s' is of an older offsim: it has schema version %d, this program reads %d; "
+			"the next 'offsim run' that stores into it brings it up to date",
 			q->path, version, SCHEMA_VERSION);
 	return 0;
 }
@@ -154,11 +166,7 @@ int query_open(const char *path, struct arena *a, struct query **out, struct err
 	q->path = arena_strdup(a, path);
 	if (check_path(path, err))
 		return -1;
-	int rc = open_database(q, false);
-	if ((rc & 0xff) == SQLITE_CANTOPEN && !has_wal(q)) {
-		sqlite3_close(q->db);
-		rc = open_database(q, true);
-	}
+	int rc = open_any(q);
 	int status = rc == SQLITE_OK ? check_file(q, err) : fail(q, rc, err);
 	if (status) {
 		query_close(q);

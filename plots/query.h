@@ -2,7 +2,7 @@
  * query.h - read-only access to results.db.
  *
  * The file is the contract: its tables and views are described in schema.sql, and nothing here knows the
- *program that writes it. What is not a results database, or is of another schema version, is refused by name.
+ * program that writes it. What is not a results database, or is of another schema version, is refused.
  *
  *	a key    what runs can differ in: a name of run_param ("flags.ngl") or a column of run ("machine")
  *	a run    one row of texts by key, and the numbers of one metric

@@ -1,5 +1,5 @@
-# style.gp - the one look of every figure. The template sets `terminal` ("svg", "png", "pdf", or "dumb size W,H")
-# and `out` (a file; unused for dumb) and loads this first.
+# style.gp - the one look of every figure. The template sets `terminal` ("svg", "png", "pdf" or
+# "dumb size W,H") and `out` (a file; unused for dumb) and loads this first.
 #
 # A curve is told apart three ways: by a palette made for colour-blind eyes (Okabe and Ito 2008), by its point
 # and by its dashes; so a figure survives a grey printer.
@@ -9,9 +9,13 @@ set datafile missing "NaN"
 dumb = terminal[1:4] eq "dumb"
 
 # Names and titles are data: "kv_type" must not become a subscript, hence noenhanced.
-if (terminal eq "svg") set terminal svg noenhanced size 840,520 dynamic background "white" font "DejaVu Sans,14"
-if (terminal eq "png") set terminal pngcairo noenhanced size 1680,1040 fontscale 2 linewidth 2 pointscale 2 font "DejaVu Sans,11"
-if (terminal eq "pdf") set terminal pdfcairo noenhanced size 17.5cm,10.8cm linewidth 1.5 font "DejaVu Sans,10.5"
+if (terminal eq "svg") \
+	set terminal svg noenhanced size 840,520 dynamic background "white" font "DejaVu Sans,14"
+if (terminal eq "png") \
+	set terminal pngcairo noenhanced size 1680,1040 fontscale 2 linewidth 2 pointscale 2 \
+		font "DejaVu Sans,11"
+if (terminal eq "pdf") \
+	set terminal pdfcairo noenhanced size 17.5cm,10.8cm linewidth 1.5 font "DejaVu Sans,10.5"
 if (dumb) eval "set terminal ".terminal." noenhanced mono"
 if (!dumb) set output out
 

@@ -5,11 +5,11 @@
  */
 #include <float.h>
 #include <getopt.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/csv.h"
 #include "base/intern.h"
+#include "base/number.h"
 #include "base/suggest.h"
 #include "base/vec.h"
 #include "sim/cmd/cmd.h"
@@ -23,14 +23,20 @@ struct flow_row {
 	const char *id;
 	uint32_t id_len;
 	uint32_t next; /* row of the same stream, NO_ROW at its end */
-	uint32_t first_hop, n_hops;
+	uint32_t path;
 	double bytes;
-	sim_time start, latency;
+	sim_time start;
+};
+
+/* Many flows take the same way: each way is read once. */
+struct path {
+	uint32_t first_hop, n_hops;
+	sim_time latency;
 };
 
 struct flows {
 	struct arena arena;
-	struct intern links, streams;
+	struct intern links, streams, ways;
 	struct sim sim;
 	struct {
 		VEC(double);
@@ -38,6 +44,9 @@ struct flows {
 	struct {
 		VEC(struct flow_row);
 	} rows;
+	struct {
+		VEC(struct path); /* by way */
+	} paths;
 	struct {
 		VEC(uint32_t); /* by stream: its first and last row */
 	} first, last;
@@ -52,17 +61,11 @@ struct flows {
 static int number(const struct csv *csv, const struct csv_field *f, const char *what, double min, double *out,
 	struct err *err)
 {
-	char text[64];
-	char *end;
-
-	snprintf(text, sizeof(text), "%.*s", (int)f->len, f->text);
-	*out = strtod(text, &end);
-	if (f->len == 0 || f->len >= sizeof(text) || *end || end == text || !isfinite(*out) ||
-		strpbrk(text, "xX"))
-		return csv_error(csv, f, err, "%s '%s' is not a number", what, text);
+	if (!number_parse(f->text, f->len, out))
+		return csv_error(csv, f, err, "%s '%.*s' is not a number", what, (int)f->len, f->text);
 	if (!(*out >= min))
-		return csv_error(csv, f, err, "%s must not be %s, but is '%s'", what,
-			min > 0 ? "zero or negative" : "negative", text);
+		return csv_error(csv, f, err, "%s must not be %s, but is '%.*s'", what,
+			min > 0 ? "zero or negative" : "negative", (int)f->len, f->text);
 	return 0;
 }
 
@@ -93,13 +96,12 @@ static int read_links(struct flows *f, const char *path, struct err *err)
 	return more;
 }
 
-static int read_path(struct flows *f, const struct csv *csv, const struct csv_field *field, struct flow_row *row,
-	struct err *err)
+static int read_path(struct flows *f, const struct csv *csv, const struct csv_field *field, struct err *err)
 {
 	const char *p = field->text, *end = p + field->len;
 	double latency_s = 0;
+	struct path path = {.first_hop = (uint32_t)f->hops.n};
 
-	row->first_hop = (uint32_t)f->hops.n;
 	do {
 		const char *stop = memchr(p, ';', (size_t)(end - p));
 		size_t len = (size_t)((stop ? stop : end) - p);
@@ -116,7 +118,7 @@ static int read_path(struct flows *f, const struct csv *csv, const struct csv_fi
 				suggest_text(&s, near, sizeof(near)));
 		}
 		/* A link crossed twice carries every byte twice. */
-		size_t h = row->first_hop;
+		size_t h = path.first_hop;
 		while (h < f->hops.n && f->hops.at[h].resource != (int)link)
 			h++;
 		if (h < f->hops.n) {
@@ -126,14 +128,15 @@ static int read_path(struct flows *f, const struct csv *csv, const struct csv_fi
 			VEC_PUSH(&f->hops, &f->arena, hop);
 		}
 		latency_s += f->latency_s.at[link];
-		if (f->hops.n - row->first_hop > MAX_PATH_LINKS)
+		if (f->hops.n - path.first_hop > MAX_PATH_LINKS)
 			return csv_error(csv, field, err, "a path has more than %d links", MAX_PATH_LINKS);
 		p = stop ? stop + 1 : end;
 	} while (p < end);
-	row->n_hops = (uint32_t)f->hops.n - row->first_hop;
-	row->latency = sim_from_seconds(latency_s);
-	if (row->n_hops > f->max_hops)
-		f->max_hops = row->n_hops;
+	path.n_hops = (uint32_t)f->hops.n - path.first_hop;
+	path.latency = sim_from_seconds(latency_s);
+	if (path.n_hops > f->max_hops)
+		f->max_hops = path.n_hops;
+	VEC_PUSH(&f->paths, &f->arena, path);
 	return 0;
 }
 
@@ -151,8 +154,10 @@ static int read_flows(struct flows *f, const char *path, struct err *err)
 		double start;
 
 		if (number(&csv, &field[2], "start_s", 0, &start, err) ||
-			number(&csv, &field[3], "bytes", 0, &row.bytes, err) ||
-			read_path(f, &csv, &field[4], &row, err))
+			number(&csv, &field[3], "bytes", 0, &row.bytes, err))
+			return -1;
+		row.path = intern_add(&f->ways, field[4].text, field[4].len);
+		if (row.path == f->paths.n && read_path(f, &csv, &field[4], err))
 			return -1;
 		row.start = sim_from_seconds(start);
 		row.next = NO_ROW;
@@ -174,15 +179,16 @@ static int read_flows(struct flows *f, const char *path, struct err *err)
 static void add(struct flows *f, uint32_t i)
 {
 	const struct flow_row *row = &f->rows.at[i];
+	const struct path *path = &f->paths.at[row->path];
 	struct sim_op spec = {
 		.unit = SIM_NONE,
 		.stream = SIM_NONE,
-		.latency = row->latency,
+		.latency = path->latency,
 		.not_before = row->start,
 		.amount = row->bytes,
 		.cap_resource = SIM_NONE,
-		.hop = f->hops.at + row->first_hop,
-		.n_hops = (int)row->n_hops,
+		.hop = f->hops.at + path->first_hop,
+		.n_hops = (int)path->n_hops,
 		.tag = i,
 		.notify = true,
 	};
@@ -270,6 +276,7 @@ int cmd_flows(int argc, char **argv)
 	cmd_arena_init(&f.arena);
 	intern_init(&f.links, &f.arena);
 	intern_init(&f.streams, &f.arena);
+	intern_init(&f.ways, &f.arena);
 	cmd_catch_interrupts();
 	int status = EXIT_DONE;
 	if (read_links(&f, argv[optind], &err) || read_flows(&f, argv[optind + 1], &err)) {

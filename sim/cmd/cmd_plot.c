@@ -10,34 +10,31 @@
 
 static void usage(void)
 {
-	puts("usage: offsim plot KIND [--db FILE] -o OUT.{svg,png,pdf} [--x KEY] [--series KEY,…] [--title "
-	     "T] [--keep]\n"
-	     "       offsim plot KIND [--db FILE] --terminal\n"
+	puts("usage: offsim plot KIND [--db FILE] -o OUT.{svg,png,pdf} [OPTION]...\n"
+	     "       offsim plot KIND [--db FILE] --terminal [OPTION]...\n"
 	     "\n"
 	     "Draws a figure from a results database with gnuplot.\n"
 	     "\n"
 	     "kinds:");
 	for (size_t i = 0; i < plot_kinds_n; i++)
-		printf("  %-12s %s\n", plot_kinds[i].name, plot_kinds[i].help);
+		printf("  %-15s  %s\n", plot_kinds[i].name, plot_kinds[i].help);
 	puts("\n"
-	     "      --db FILE      results of 'offsim run' and 'offsim sweep' (default results.db)\n"
-	     "  -o, --output OUT   figure to write; the suffix says what kind of file\n"
-	     "  -t, --terminal     draw with characters on standard output\n"
-	     "      --x KEY        x axis: a key that was swept or set (flags.ngl) or a column of table run "
-	     "(batch);\n"
-	     "                     default: the first that takes two numeric values\n"
-	     "      --series KEY   one curve for each value of KEY, or of several as KEY,KEY; '' for a "
-	     "single curve;\n"
-	     "                     default: all other keys that vary\n"
-	     "      --title T      default: what the runs have in common\n"
-	     "      --keep         leave data and template in a folder of $TMPDIR, and say how to draw them "
-	     "again\n"
-	     "  -h, --help         this text\n"
+	     "      --db FILE        results of 'offsim run' and 'offsim sweep' (default results.db)\n"
+	     "  -o, --output OUT     figure to write; the suffix says what kind of file\n"
+	     "  -t, --terminal       draw with characters on standard output\n"
+	     "      --x KEY          x axis: a key that was set or swept (workload.batch), or a column of\n"
+	     "                       table run; default: the first that takes two numeric values\n"
+	     "      --series KEY,... a curve for each value of these; '' for a single curve; default: all\n"
+	     "                       other keys that vary\n"
+	     "      --title TEXT     default: what the runs have in common\n"
+	     "      --keep           leave data and template in $TMPDIR, and say how to draw them again\n"
+	     "  -h, --help           this text\n"
 	     "\n"
-	     "Runs that do not fit in memory have no rate; they are left out and counted on standard error.\n"
+	     "Runs that do not fit in memory have no rate: they are left out and counted on stderr.\n"
 	     "\n"
-	     "example: offsim sweep scenarios/headline.yaml --db sweep.db\n"
-	     "         offsim plot throughput --db sweep.db -o sweep.svg");
+	     "example: offsim run scenarios/headline.yaml --set workload.batch=1\n"
+	     "         offsim run scenarios/headline.yaml --set workload.batch=16\n"
+	     "         offsim plot throughput -o batch.svg");
 }
 
 static int within(int value, int low, int high)
@@ -55,27 +52,24 @@ static void terminal_size(struct plot_request *req)
 	req->rows = known ? within(size.ws_row - 2, 16, 200) : 24;
 }
 
+static void left_out(size_t n, const char *why, const char *key)
+{
+	if (n)
+		fprintf(stderr, "offsim: plot: left out runs that %s%s: %zu\n", why, key, n);
+}
+
 static void report(const struct plot_summary *s)
 {
-	static const char *const why[] = {
-		"do not fit in memory", "failed or have no such rate", "have no number as"};
-	const size_t n[] = {s->n_no_fit, s->n_failed, s->n_no_x};
-
-	for (size_t i = 0; i < ARRAY_LEN(n); i++)
-		if (n[i])
-			fprintf(stderr, "offsim: plot: left out runs that %s%s%s: %zu\n", why[i],
-				i == 2 ? " " : "", i == 2 ? s->x : "", n[i]);
-	if (s->mixed && *s->mixed)
-		fprintf(stderr,
-			"offsim: plot: some runs of one curve have the same '%s' and differ in: %s; --series "
-			"tells them "
-			"apart\n",
-			s->x, s->mixed);
-	else if (s->mixed)
-		fprintf(stderr,
-			"offsim: plot: some runs of one curve have the same '%s' and differ in nothing that "
-			"was recorded\n",
-			s->x);
+	left_out(s->n_no_fit, "do not fit in memory", "");
+	left_out(s->n_failed, "failed or have no such rate", "");
+	left_out(s->n_no_x, "have no number as ", s->x);
+	if (!s->mixed)
+		return;
+	fprintf(stderr, "offsim: plot: some runs of one curve have the same %s; they differ in ", s->x);
+	if (*s->mixed)
+		fprintf(stderr, "%s: --series tells them apart\n", s->mixed);
+	else
+		fprintf(stderr, "nothing that was recorded\n");
 }
 
 static int draw(struct plot_request *req)

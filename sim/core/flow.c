@@ -4,6 +4,10 @@
 #include <string.h>
 
 #define NO_LINK UINT32_MAX
+/* Of a capacity or a rate: less than this is rounding. */
+#define ROUNDING 1e-12
+/* With as few flows as this all are solved: to look for those concerned would take longer. */
+#define FEW_FLOWS 12
 
 void flow_init(struct flow_net *net, struct opgraph *ops, struct heap *events, const char *const *names,
 	       const double *capacity, int n_resources, bool charges, struct arena *a)
@@ -18,6 +22,7 @@ void flow_init(struct flow_net *net, struct opgraph *ops, struct heap *events, c
 		.n_resources = n_resources,
 		.marked = arena_array(a, int, n),
 		.charge_stride = charges ? n_resources + 1 : 0,
+		.keep = INFINITY,
 		.arena = a,
 	};
 	for (size_t r = 0; r < n; r++) {
@@ -62,6 +67,11 @@ static inline struct op *flow_of(const struct flow_net *net, uint32_t id)
 	return opgraph_at(net->ops, id >> net->ops->hop_shift);
 }
 
+static inline double weight_of(const struct flow_net *net, uint32_t id)
+{
+	return flow_of(net, id)->flow.hop[id & (uint32_t)(opgraph_max_hops(net->ops) - 1)].weight;
+}
+
 static void mark(struct flow_net *net, int r)
 {
 	if (!net->resource[r].marked) {
@@ -77,7 +87,7 @@ static void advance(struct flow_net *net, struct op *op, sim_time now)
 
 	if (dt == 0)
 		return;
-	op->remaining -= op->flow.rate * ((double)dt / SIM_PS_PER_S);
+	op->remaining -= op->flow.rate * ((double)dt * SIM_S_PER_PS);
 	if (op->remaining < 0)
 		op->remaining = 0;
 	op->since = now;
@@ -91,14 +101,34 @@ static void advance(struct flow_net *net, struct op *op, sim_time now)
 
 static void schedule(struct flow_net *net, struct op *op, sim_time now)
 {
-	double ps = ceil(op->remaining / op->flow.rate * SIM_PS_PER_S);
+	double ps = op->remaining / op->flow.rate * SIM_PS_PER_S;
 	sim_time at = now;
 
-	if (ps < (double)(SIM_TIME_MAX / 2) && now < SIM_TIME_MAX / 2)
+	if (ps < (double)(SIM_TIME_MAX / 2) && now < SIM_TIME_MAX / 2) {
 		at += (sim_time)ps;
-	else
+		at += (double)(sim_time)ps < ps; /* up */
+	} else {
 		net->overflow = true;
+	}
 	heap_set(net->events, op->slot, at, op->priority, op->sequence);
+}
+
+static void activate(struct flow_net *net, struct op *op)
+{
+	if (net->n_active == net->active_cap) {
+		net->active_cap = net->active_cap ? 2 * net->active_cap : 32;
+		net->active = regrow(net->arena, net->active, net->n_active, net->active_cap, sizeof(*net->active));
+	}
+	op->active = net->n_active;
+	net->active[net->n_active++] = op;
+}
+
+static void deactivate(struct flow_net *net, struct op *op)
+{
+	struct op *last = net->active[--net->n_active];
+
+	net->active[op->active] = last;
+	last->active = op->active;
 }
 
 static void link_in(struct flow_net *net, struct op *op, sim_time now)
@@ -133,11 +163,13 @@ static bool take_leftover(struct flow_net *net, struct op *op)
 			return false;
 		for (uint32_t id = res->first; id != NO_LINK; id = net->link[id].next) {
 			const struct maxmin_flow *f = &flow_of(net, id)->flow;
-			left -= f->hop[id & (uint32_t)(opgraph_max_hops(net->ops) - 1)].weight * f->rate;
+			left -= weight_of(net, id) * f->rate;
 			if (f->rate > fastest)
 				fastest = f->rate;
 		}
 		double share = left / op->flow.hop[h].weight;
+		if (left <= ROUNDING * net->capacity[r])
+			return false; /* full */
 		if (share < rate) {
 			rate = share;
 			bottleneck = r;
@@ -151,6 +183,31 @@ static bool take_leftover(struct flow_net *net, struct op *op)
 	return true;
 }
 
+/* A rate that a newcomer is sure to get: an equal share of every resource on its way. */
+static double sure_rate(const struct flow_net *net, const struct op *op)
+{
+	double rate = op->flow.cap;
+
+	for (int h = 0; h < op->flow.n_hops; h++) {
+		int r = op->flow.hop[h].resource;
+		double weight_sum = op->flow.hop[h].weight;
+
+		for (uint32_t id = net->resource[r].first; id != NO_LINK; id = net->link[id].next)
+			weight_sum += weight_of(net, id);
+		if (net->capacity[r] < rate * weight_sum)
+			rate = net->capacity[r] / weight_sum;
+	}
+	return rate;
+}
+
+/* Flows from this rate on may get another. */
+static void concern(struct flow_net *net, double rate)
+{
+	rate *= 1 - 1e3 * ROUNDING; /* equal rates may differ in their last digits */
+	if (rate < net->keep)
+		net->keep = rate;
+}
+
 void flow_join(struct flow_net *net, struct op *op, sim_time now)
 {
 	op->state = OP_FLOWING;
@@ -162,8 +219,10 @@ void flow_join(struct flow_net *net, struct op *op, sim_time now)
 		op->flow.rate = 0;
 		for (int h = 0; h < op->flow.n_hops; h++)
 			mark(net, op->flow.hop[h].resource);
+		concern(net, sure_rate(net, op));
 	}
 	link_in(net, op, now);
+	activate(net, op);
 }
 
 /* Does anybody on r stop there? If not, more room on it changes nothing. */
@@ -180,6 +239,7 @@ void flow_leave(struct flow_net *net, struct op *op, sim_time now)
 	uint32_t id = op->slot << net->ops->hop_shift;
 
 	advance(net, op, now);
+	deactivate(net, op);
 	for (int h = 0; h < op->flow.n_hops; h++, id++) {
 		int r = op->flow.hop[h].resource;
 		struct flow_resource *res = &net->resource[r];
@@ -197,6 +257,8 @@ void flow_leave(struct flow_net *net, struct op *op, sim_time now)
 		else if (limits_somebody(net, r))
 			mark(net, r);
 	}
+	if (op->flow.rate > 0)
+		concern(net, op->flow.rate);
 }
 
 static void collect(struct flow_net *net, struct op *op, size_t *n)
@@ -204,15 +266,7 @@ static void collect(struct flow_net *net, struct op *op, size_t *n)
 	if (net->seen[op->slot] == net->round)
 		return;
 	net->seen[op->slot] = net->round;
-	if (*n == net->component_cap) {
-		size_t cap = net->component_cap ? 2 * net->component_cap : 32;
-		net->component = regrow(net->arena, net->component, *n, cap, sizeof(*net->component));
-		net->member = regrow(net->arena, net->member, *n, cap, sizeof(*net->member));
-		net->component_cap = cap;
-	}
-	net->component[*n] = &op->flow;
-	net->member[*n] = op;
-	++*n;
+	net->member[(*n)++] = op;
 }
 
 /* All flows that share with those on resource r, transitively. The order is that of the lists, which
@@ -220,6 +274,7 @@ static void collect(struct flow_net *net, struct op *op, size_t *n)
 static size_t gather(struct flow_net *net, int r)
 {
 	size_t n = 0, done = 0;
+
 	net->resource[r].visited = net->round;
 	for (uint32_t id = net->resource[r].first; id != NO_LINK; id = net->link[id].next)
 		collect(net, flow_of(net, id), &n);
@@ -239,56 +294,62 @@ static size_t gather(struct flow_net *net, int r)
 	return n;
 }
 
+/* Gives the first n of member their new rates. */
 static void solve(struct flow_net *net, size_t n, sim_time now)
 {
-	double old_rate[16];
-	int old_bottleneck[16];
-	bool few = n <= 16;
-
-	/* Progress at the old rates first; with few flows only of those that really change. */
 	for (size_t i = 0; i < n; i++) {
-		if (few) {
-			old_rate[i] = net->component[i]->rate;
-			old_bottleneck[i] = net->component[i]->bottleneck;
-		} else {
-			advance(net, net->member[i], now);
-		}
+		struct op *op = net->member[i];
+		net->component[i] = &op->flow;
+		net->old[i] = (struct flow_rate){op->flow.rate, op->flow.bottleneck};
 	}
-	maxmin_solve(&net->solver, net->component, n);
+	maxmin_solve(&net->solver, net->component, n, net->keep);
 	net->n_solved++;
 	for (size_t i = 0; i < n; i++) {
 		struct op *op = net->member[i];
-		if (few) {
-			double rate = op->flow.rate;
-			int bottleneck = op->flow.bottleneck;
-			if (rate == old_rate[i] && bottleneck == old_bottleneck[i])
-				continue;
-			op->flow.rate = old_rate[i];
-			op->flow.bottleneck = old_bottleneck[i];
-			advance(net, op, now);
-			op->flow.rate = rate;
-			op->flow.bottleneck = bottleneck;
-			if (rate == old_rate[i])
-				continue;
-		}
-		schedule(net, op, now);
+		struct flow_rate fresh = {op->flow.rate, op->flow.bottleneck};
+
+		if (fresh.rate == net->old[i].rate && fresh.bottleneck == net->old[i].bottleneck)
+			continue;
+		op->flow.rate = net->old[i].rate;
+		op->flow.bottleneck = net->old[i].bottleneck;
+		advance(net, op, now);
+		op->flow.rate = fresh.rate;
+		op->flow.bottleneck = fresh.bottleneck;
+		if (fresh.rate != net->old[i].rate)
+			schedule(net, op, now);
 	}
+}
+
+static void reserve_members(struct flow_net *net)
+{
+	if (net->n_active <= net->members_cap)
+		return;
+	net->members_cap = net->active_cap;
+	net->member = arena_array(net->arena, struct op *, net->members_cap);
+	net->component = arena_array(net->arena, struct maxmin_flow *, net->members_cap);
+	net->old = arena_array(net->arena, struct flow_rate, net->members_cap);
 }
 
 void flow_settle(struct flow_net *net, sim_time now)
 {
-	if (net->n_marked == 0)
+	if (net->n_marked == 0) {
+		net->keep = INFINITY;
 		return;
+	}
+	reserve_members(net);
 	net->round++;
+	if (net->n_active > 0 && net->n_active <= FEW_FLOWS) {
+		memcpy(net->member, net->active, net->n_active * sizeof(*net->member));
+		solve(net, net->n_active, now);
+	}
 	for (int i = 0; i < net->n_marked; i++) {
-		int r = net->marked[i];
-		net->resource[r].marked = false;
-		if (net->resource[r].visited == net->round || net->resource[r].n_flows == 0)
-			continue;
-		size_t n = gather(net, r);
-		solve(net, n, now);
+		struct flow_resource *res = &net->resource[net->marked[i]];
+		res->marked = false;
+		if (net->n_active > FEW_FLOWS && res->visited != net->round && res->n_flows > 0)
+			solve(net, gather(net, net->marked[i]), now);
 	}
 	net->n_marked = 0;
+	net->keep = INFINITY;
 }
 
 sim_time flow_busy(const struct flow_net *net, int resource, sim_time now)

@@ -9,7 +9,7 @@
  *	           └──> nothing to do        are solved anew, their completion events moved
  *
  * Most changes need no solving: a newcomer that can live on what the others leave, or a leaver that nobody
- * waited for, changes no other rate.
+ * waited for, changes no other rate. And flows slower than all that came and went keep their rates.
  *
  * Progress is kept lazily: `remaining` is as of `since`, and only touched when the rate changes. A
  * completion time is rounded up to the picosecond: never early, at most 1 ps late.
@@ -37,6 +37,11 @@ struct flow_link {
 	uint32_t next, prev;
 };
 
+struct flow_rate {
+	double rate;
+	int bottleneck;
+};
+
 struct flow_net {
 	struct opgraph *ops;
 	struct heap *events;
@@ -45,12 +50,16 @@ struct flow_net {
 	int n_resources;
 	struct flow_link *link;
 	struct maxmin solver;
-	int *marked; /* stack of marked resources, then of those to visit */
+	struct op **active; /* flows under way */
+	uint32_t n_active, active_cap;
+	int *marked; /* resources whose flows must be solved */
 	int n_marked;
+	double keep; /* flows slower than this keep their rates */
 	uint64_t round;
+	struct op **member; /* flows that are solved together; the same as the solver sees them; what they had before */
 	struct maxmin_flow **component;
-	struct op **member;
-	size_t component_cap;
+	struct flow_rate *old;
+	uint32_t members_cap;
 	uint64_t *seen; /* slot -> round it was collected in */
 	uint32_t seen_cap;
 	sim_time *charge; /* slot -> time by who limited it: n_resources + 1 each; NULL: not wanted */

@@ -1,16 +1,16 @@
 #include "sim/core/maxmin.h"
 
 #include <math.h>
+#include <stdbool.h>
+
+#define NO_HOP UINT32_MAX
 
 void maxmin_init(struct maxmin *mm, const double *capacity, int n_resources, struct arena *a)
 {
-	size_t n = (size_t)n_resources;
-
 	*mm = (struct maxmin){
 		.capacity = capacity,
-		.left = arena_array(a, double, n),
-		.weight_sum = arena_array(a, double, n),
-		.touched = arena_array(a, int, n),
+		.at = arena_array(a, struct maxmin_left, (size_t)n_resources),
+		.touched = arena_array(a, int, (size_t)n_resources),
 		.arena = a,
 	};
 }
@@ -29,103 +29,143 @@ static void solve_one(const struct maxmin *mm, struct maxmin_flow *f)
 	}
 }
 
-static int touch(struct maxmin *mm, struct maxmin_flow **flow, size_t n)
+static void reserve(struct maxmin *mm, size_t n_hops)
 {
+	if (n_hops <= mm->hops_cap)
+		return;
+	mm->hops_cap = 2 * n_hops;
+	mm->next_hop = arena_array(mm->arena, uint32_t, mm->hops_cap);
+	mm->hop_flow = arena_array(mm->arena, uint32_t, mm->hops_cap);
+}
+
+/* Enters all flows into the resources they cross: those that keep their rate as used, the others as rising (rate 0).
+   Returns the number of resources. */
+static int touch(struct maxmin *mm, struct maxmin_flow **flow, size_t n, double keep)
+{
+	/* Locals: what is written through them could otherwise be the solver itself to the compiler. */
+	struct maxmin_left *const left = mm->at;
+	const double *const capacity = mm->capacity;
+	const uint64_t round = ++mm->round;
+	size_t n_hops = 0;
+	uint32_t k = 0;
 	int n_touched = 0;
 
 	for (size_t i = 0; i < n; i++)
-		for (int h = 0; h < flow[i]->n_hops; h++)
-			mm->left[flow[i]->hop[h].resource] = 0;
+		n_hops += (size_t)flow[i]->n_hops;
+	reserve(mm, n_hops);
+
+	uint32_t *const next_hop = mm->next_hop, *const hop_flow = mm->hop_flow;
+	int *const touched = mm->touched;
 	for (size_t i = 0; i < n; i++) {
-		for (int h = 0; h < flow[i]->n_hops; h++) {
-			int r = flow[i]->hop[h].resource;
-			if (mm->left[r] == 0) {
-				mm->touched[n_touched++] = r;
-				mm->left[r] = mm->capacity[r];
+		struct maxmin_flow *f = flow[i];
+		const struct maxmin_hop *hop = f->hop, *end = hop + f->n_hops;
+		double rate = f->rate > 0 && f->rate < keep ? f->rate : 0;
+
+		f->rate = rate;
+		for (; hop < end; hop++) {
+			struct maxmin_left *at = &left[hop->resource];
+			if (at->round != round) {
+				*at = (struct maxmin_left){round, capacity[hop->resource], 0, 0, NO_HOP};
+				touched[n_touched++] = hop->resource;
 			}
+			if (rate > 0) {
+				at->left -= hop->weight * rate;
+				continue;
+			}
+			at->weight_sum += hop->weight;
+			at->n_rising++;
+			next_hop[k] = at->first;
+			hop_flow[k] = (uint32_t)i;
+			at->first = k++;
 		}
 	}
 	return n_touched;
 }
 
-/* Summed anew in each round: taking a heavy flow's weight out of a sum would leave its rounding to the light ones. */
-static void sum_weights(struct maxmin *mm, int n_touched, size_t n_rising)
+static inline void stop_at(struct maxmin_left *left, struct maxmin_flow *f, double rate, int bottleneck)
 {
-	for (int t = 0; t < n_touched; t++)
-		mm->weight_sum[mm->touched[t]] = 0;
-	for (size_t i = 0; i < n_rising; i++) {
-		const struct maxmin_flow *f = mm->rising[i];
-		for (int h = 0; h < f->n_hops; h++)
-			mm->weight_sum[f->hop[h].resource] += f->hop[h].weight;
+	const struct maxmin_hop *hop = f->hop, *end = hop + f->n_hops;
+
+	f->rate = rate;
+	f->bottleneck = bottleneck;
+	for (; hop < end; hop++) {
+		struct maxmin_left *at = &left[hop->resource];
+		at->left -= hop->weight * rate;
+		at->weight_sum -= hop->weight;
+		at->n_rising--;
 	}
 }
 
-static int crosses(const struct maxmin_flow *f, int resource)
+/* The resource that is full first when all rise on, -1 when none limits anybody. */
+static int full_first(const struct maxmin_left *left, int *touched, int *n_touched)
 {
-	for (int h = 0; h < f->n_hops; h++)
-		if (f->hop[h].resource == resource)
-			return 1;
-	return 0;
+	int full = -1, n = 0;
+	double best_left = 0, best_sum = 0;
+
+	for (int t = 0; t < *n_touched; t++) {
+		int r = touched[t];
+		const struct maxmin_left *at = &left[r];
+		if (at->n_rising == 0)
+			continue; /* and forgotten */
+		touched[n++] = r;
+		/* left / weight_sum less than that of the best, without dividing; the first of equals. */
+		if (full < 0 || at->left * best_sum < best_left * at->weight_sum) {
+			full = r;
+			best_left = at->left;
+			best_sum = at->weight_sum;
+		}
+	}
+	*n_touched = n;
+	return full;
 }
 
-static void stop_at(struct maxmin *mm, struct maxmin_flow *f, double rate, int bottleneck)
+static double lowest_cap(struct maxmin_flow **flow, size_t n)
 {
-	f->rate = rate;
-	f->bottleneck = bottleneck;
-	for (int h = 0; h < f->n_hops; h++)
-		mm->left[f->hop[h].resource] -= f->hop[h].weight * rate;
+	double cap = INFINITY;
+
+	for (size_t i = 0; i < n; i++)
+		if (flow[i]->rate == 0 && flow[i]->cap < cap)
+			cap = flow[i]->cap;
+	return cap;
 }
 
-void maxmin_solve(struct maxmin *mm, struct maxmin_flow **flow, size_t n)
+void maxmin_solve(struct maxmin *mm, struct maxmin_flow **flow, size_t n, double keep)
 {
 	if (n == 1) {
 		solve_one(mm, flow[0]);
 		return;
 	}
-	if (n > mm->rising_cap) {
-		mm->rising_cap = 2 * n;
-		mm->rising = arena_array(mm->arena, struct maxmin_flow *, mm->rising_cap);
-	}
 
-	int n_touched = touch(mm, flow, n);
-	size_t n_rising = n;
-	double level = 0;
+	int n_touched = touch(mm, flow, n, keep);
+	struct maxmin_left *const left = mm->at;
+	double level = 0, cap = lowest_cap(flow, n);
 
-	for (size_t i = 0; i < n; i++)
-		mm->rising[i] = flow[i];
-	while (n_rising) {
-		/* How far can all that still rise go? Never below the level that others stopped at: a
-		   difference there would be rounding, and could be negative. */
-		double next = INFINITY;
-		int full = MAXMIN_CAP;
-		sum_weights(mm, n_touched, n_rising);
-		for (int t = 0; t < n_touched; t++) {
-			int r = mm->touched[t];
-			if (mm->weight_sum[r] == 0)
-				continue; /* all that cross it have stopped */
-			double share = mm->left[r] / mm->weight_sum[r];
-			if (share < next) {
-				next = share;
-				full = r;
-			}
-		}
-		for (size_t i = 0; i < n_rising; i++) {
-			if (mm->rising[i]->cap <= next) {
-				next = mm->rising[i]->cap;
-				full = MAXMIN_CAP;
-			}
-		}
+	for (;;) {
+		int full = full_first(left, mm->touched, &n_touched);
+		if (full < 0 && isinf(cap))
+			break; /* nobody rises any more */
+		double share = full < 0 ? INFINITY : left[full].left / left[full].weight_sum;
+		double next = cap <= share ? cap : share;
+		/* Never below the level that others stopped at: a difference there would be rounding, and could
+		   be negative. */
 		if (next > level)
 			level = next;
-
-		size_t kept = 0;
-		for (size_t i = 0; i < n_rising; i++) {
-			struct maxmin_flow *f = mm->rising[i];
-			if (full == MAXMIN_CAP ? f->cap <= level : crosses(f, full))
-				stop_at(mm, f, level < f->cap ? level : f->cap, full);
-			else
-				mm->rising[kept++] = f;
+		if (cap <= share) {
+			for (size_t i = 0; i < n; i++)
+				if (flow[i]->rate == 0 && flow[i]->cap <= level)
+					stop_at(left, flow[i], flow[i]->cap, MAXMIN_CAP);
+			cap = lowest_cap(flow, n);
+		} else {
+			bool capped = false;
+			for (uint32_t k = left[full].first; k != NO_HOP; k = mm->next_hop[k]) {
+				struct maxmin_flow *f = flow[mm->hop_flow[k]];
+				if (f->rate > 0)
+					continue;
+				capped |= !isinf(f->cap);
+				stop_at(left, f, level < f->cap ? level : f->cap, full);
+			}
+			if (capped)
+				cap = lowest_cap(flow, n);
 		}
-		n_rising = kept;
 	}
 }

@@ -6,9 +6,9 @@
  * together from zero; when a resource is full, its flows stop there, and so does a flow at its cap; the
  * others rise on:
  *
- *	A ──[ link 1: 10 ]──┐               x_A = x_B = 3 (link 2 is full: x_A + x_B + 2 x_C <= 12, x_C = 3)
- *	B ──────────────────┼─[ link 2: 12 ]
- *	C (weight 2) ───────┘               then nobody is left to rise
+ *	A ──[ link 1: 10 ]──┐                  link 1 allows x_A <= 10
+ *	B ──────────────────┼──[ link 2: 12 ]  link 2 allows x_A + x_B + 2 x_C <= 12: full at 3, 3, 3
+ *	C (weight 2) ───────┘
  *
  * The result is the unique allocation in which no flow can gain without a flow of equal or lower rate
  * losing (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2).
@@ -35,19 +35,30 @@ struct maxmin_flow {
 
 struct maxmin {
 	const double *capacity; /* by resource, > 0 and finite */
-	/* workspace, by resource */
-	double *left;
-	double *weight_sum; /* of the flows that still rise */
-	int *touched; /* resources that the flows at hand cross */
-	struct maxmin_flow **rising;
-	size_t rising_cap;
+	/* workspace, by resource; valid where `round` is the solver's */
+	struct maxmin_left {
+		uint64_t round;    /* solve that this belongs to */
+		double left;       /* of the capacity */
+		double weight_sum; /* of flows that still rise */
+		int n_rising;
+		uint32_t first;    /* list of hops on it, through next_hop */
+	} *at;
+	int *touched;          /* resources that the flows at hand cross */
+	uint64_t round;
+	/* workspace, by hop of the flows at hand */
+	uint32_t *next_hop;    /* on the same resource */
+	uint32_t *hop_flow;    /* flow the hop belongs to */
+	size_t hops_cap;
 	struct arena *arena;
 };
 
 void maxmin_init(struct maxmin *mm, const double *capacity, int n_resources, struct arena *a);
 
-/* Fills rate and bottleneck of n flows that share with nobody else. Costs O(rounds * hops), with at most one
-   round a resource or distinct cap; meant for the tens of flows that units let run at once. */
-void maxmin_solve(struct maxmin *mm, struct maxmin_flow **flow, size_t n);
+/* Fills rate and bottleneck of n flows that share with nobody else. Flows whose rate is positive and below `keep`
+   keep it (0: none does): when flows come and go, those that are slower than all of them are not concerned,
+   since everything rises alike until the first of them would have stopped.
+   Each round stops at least one flow and costs O(resources), or O(flows) if any has a cap; meant for the tens of
+   flows that units let run at once. */
+void maxmin_solve(struct maxmin *mm, struct maxmin_flow **flow, size_t n, double keep);
 
 #endif

@@ -48,6 +48,7 @@ struct op {
 	uint32_t pending;        /* dependencies that are not done, plus one while it is being built */
 	uint32_t first_edge;     /* whom it releases */
 	uint32_t last_edge;
+	uint32_t active;         /* place among the flows under way */
 	uint32_t next;           /* in the ready list, a unit's queue or the free list */
 	int unit;
 	int cap_resource;        /* whom time at the cap is charged to; -1: overhead */

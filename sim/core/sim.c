@@ -36,15 +36,6 @@ op_ref sim_add(struct sim *s, const struct sim_op *spec)
 	op->tag = spec->tag;
 	op->notify = spec->notify;
 	op->since = s->now;
-
-	sim_time *charge = flow_charges(&s->net, op->slot);
-	if (charge) {
-		const sim_time *from = s->ending ? sim_charges(s, s->ending) : NULL;
-		if (from)
-			memcpy(charge, from, (size_t)s->net.charge_stride * sizeof(*charge));
-		else
-			memset(charge, 0, (size_t)s->net.charge_stride * sizeof(*charge));
-	}
 	if (spec->stream != SIM_NONE) {
 		opgraph_depend(&s->ops, op, s->stream[spec->stream]);
 		s->stream[spec->stream] = ref;
@@ -66,22 +57,31 @@ void sim_depend(struct sim *s, op_ref after, op_ref before)
 	opgraph_depend(&s->ops, held(s, after), before);
 }
 
-void sim_commit(struct sim *s, op_ref op)
+/* op waited for `from` last; NULL: for nothing but the builder, and the time until now is overhead. */
+static void follow(struct sim *s, const struct op *from, struct op *op)
 {
-	opgraph_release(&s->ops, held(s, op));
+	sim_time *to = flow_charges(&s->net, op->slot);
+
+	if (to && from) {
+		memcpy(to, flow_charges(&s->net, from->slot), (size_t)s->net.charge_stride * sizeof(*to));
+	} else if (to) {
+		memset(to, 0, (size_t)s->net.charge_stride * sizeof(*to));
+		to[s->net.n_resources] = s->now;
+	}
+}
+
+void sim_commit(struct sim *s, op_ref ref)
+{
+	struct op *op = held(s, ref);
+
+	if (op->pending == 1)
+		follow(s, s->ending, op);
+	opgraph_release(&s->ops, op);
 }
 
 static void schedule(struct sim *s, struct op *op, sim_time at)
 {
 	heap_set(&s->events, op->slot, at, op->priority, op->sequence);
-}
-
-static void follow(struct sim *s, const struct op *from, struct op *op)
-{
-	sim_time *to = flow_charges(&s->net, op->slot);
-
-	if (to)
-		memcpy(to, flow_charges(&s->net, from->slot), (size_t)s->net.charge_stride * sizeof(*to));
 }
 
 static void on_released(void *ctx, const struct op *from, struct op *op)
@@ -204,7 +204,7 @@ int sim_run(struct sim *s, struct err *err)
 			if (++n_events % INTERRUPT_PERIOD == 0 && s->config.interrupted &&
 				*s->config.interrupted)
 				return err_set(err, ERR_INTERRUPTED, "interrupted");
-		} while (!heap_empty(&s->events) && heap_top(&s->events)->time == s->now);
+		} while (!heap_empty(&s->events) && heap_top(&s->events)->time == s->now && !s->net.overflow);
 		flow_settle(&s->net, s->now);
 	}
 	if (s->net.overflow)

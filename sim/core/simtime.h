@@ -14,6 +14,7 @@ typedef int64_t sim_time;
 
 #define SIM_TIME_MAX INT64_MAX
 #define SIM_PS_PER_S 1e12
+#define SIM_S_PER_PS 1e-12
 
 static inline double sim_seconds(sim_time t)
 {

@@ -46,14 +46,13 @@ static int cannot_open(const char *path, int fault, struct err *err)
 
 	parent_folder(path, folder, sizeof(folder));
 	if (stat(folder, &st))
-		return err_set(
-			err, ERR_IO, "cannot open '%s': folder '%s': %s", path, folder, strerror(errno));
+		return err_set(err, ERR_IO, "cannot open '%s': folder '%s': %s", path, folder,
+			strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, ERR_IO, "cannot open '%s': '%s' is not a folder", path, folder);
 	if (access(folder, W_OK))
 		return err_set(err, ERR_IO,
-			"cannot write '%s': its folder '%s' is read-only, and a journal is kept beside a "
-			"database",
+			"cannot write '%s': its folder '%s' is read-only, and the journal must be there too",
 			path, folder);
 	return err_set(err, ERR_IO, "cannot open '%s': %s", path, fault ? strerror(fault) : "unknown reason");
 }
@@ -354,8 +353,8 @@ static int open_file(struct store *s, struct err *err)
 	bool fresh;
 
 	if (name)
-		rc = sqlite3_open_v2(
-			name, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+		rc = sqlite3_open_v2(name, &s->db,
+			SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	sqlite3_free(name);
 	if (rc != SQLITE_OK)
 		return fail(s, rc, err);
@@ -433,14 +432,14 @@ static int insert(struct store *s, int table, const char *key, const struct stor
 	return rc == SQLITE_OK ? step_done(s, q, err) : fail(s, rc, err);
 }
 
-static int insert_row(
-	struct store *s, int table, const char *key, const struct store_row *row, struct err *err)
+static int insert_row(struct store *s, int table, const char *key, const struct store_row *row,
+	struct err *err)
 {
 	return insert(s, table, key, row->value, row->n, err);
 }
 
-static int insert_param(
-	struct store *s, const char *key, const struct store_param *p, size_t position, struct err *err)
+static int insert_param(struct store *s, const char *key, const struct store_param *p, size_t position,
+	struct err *err)
 {
 	double number;
 	bool numeric = !units_parse(p->value, UNIT_PLAIN, &number, NULL); /* "40", not "40GB/s" */

@@ -57,7 +57,7 @@ struct store_run {
 int store_open(const char *path, struct store **out, struct err *err);
 /* The same with another patience than 10 s. */
 int store_open_wait(const char *path, int wait_ms, struct store **out, struct err *err);
-/* Replaces the run of that key. On failure nothing of it is left and what was stored before is still there. */
+/* Replaces the run of that key. On failure nothing of it is left, and what was there before still is. */
 int store_put(struct store *s, const struct store_run *run, struct err *err);
 int store_has(struct store *s, const char *key, bool *has, struct err *err);
 /* Closes; a failing checkpoint is an error. s may be NULL. */

@@ -1,14 +1,14 @@
 #!/bin/bash
-# CPU time of `offsim flows` and of SimGrid for the same 200,000 flows in 8 streams over 10 links, paths of 1 to 4 links.
+# CPU time of `offsim flows` and of SimGrid for the same 200,000 flows in 8 streams over 10 links, 1 to 4 links each.
 #
 #	tests/bench/simgrid_bench.sh [RUNS]		environment: OFFSIM, BUILD
 #
-# Prints lines of "what<TAB>value<TAB>unit", for bench.sh. All programs read the same two files and print one number,
-# and their whole run counts. They take turns, so that a busy machine hurts all alike, and the median of RUNS (7) counts.
-# SimGrid runs in two ways: driven by callbacks, the fastest we found, and by one actor a stream, as its tutorials do it
-# (tests/simgrid/simgrid_flows.cpp says how both are set up).
-# Two inputs: streams that are always busy, and streams with gaps. Only with gaps can the last finishes be compared, and
-# status 1 means that they differ; why is in tests/simgrid/gen_flows.c.
+# Prints lines of "what<TAB>value<TAB>unit", for bench.sh. All programs read the same two files and print one
+# number, and their whole run counts. They take turns, so that a busy machine hurts all alike, and the median of
+# RUNS (7) counts. SimGrid runs in two ways: driven by callbacks, the fastest we found, and by one actor a stream,
+# as its tutorials do it (tests/simgrid/simgrid_flows.cpp says how both are set up).
+# Two inputs: streams that are always busy, and streams with gaps. Only with gaps can the last finishes be
+# compared, and status 1 means that they differ; why is in tests/simgrid/gen_flows.c.
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build/release}
 OFFSIM=${OFFSIM:-$BUILD/offsim}

@@ -29,11 +29,10 @@ names() {
 	done
 }
 
-# fuzzer NAME OPTION|FOLDER...: its output is $log.
+# fuzzer NAME OPTION|FOLDER...: its output goes to $log.
 fuzzer() {
 	name=$1
 	shift
-	log=$out/$name.log
 	[ ! -e "$here/$name.dict" ] || set -- -dict="$here/$name.dict" "$@"
 	mkdir -p "$here/corpus/$name" "$out/corpus/$name"
 	ASAN_OPTIONS=allow_addr2line=1 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -45,13 +44,16 @@ one() {
 	kept=$here/corpus/$1
 	found=$out/corpus/$1
 	mkdir -p "$out"
+	log=$out/$1-$2.log
+	# Tests may run at the same time.
+	[ "$2" != corpus ] || log=$(mktemp)
 	case $2 in
 	fuzz) fuzzer "$1" -max_total_time="$3" -print_final_stats=1 "$found" "$kept" ;;
 	corpus) fuzzer "$1" -runs=0 "$kept" ;;
 	merge) fuzzer "$1" -merge=1 "$kept" "$found" ;;
 	esac || {
 		input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
-		echo "fuzz_$1 FAILED${input:+ on $input}; the end of $log:"
+		echo "fuzz_$1 FAILED${input:+ on $input}; the end of its output:"
 		grep -v '^#[0-9]*[[:space:]]*\(NEW\|REDUCE\|pulse\)' "$log" | tail -n 60 | sed 's/^/    /'
 		[ -z "$input" ] || echo "Again: $out/tests/fuzz/fuzz_$1 $input"
 		return 1
@@ -60,6 +62,7 @@ one() {
 		/cov: / { for (i = 1; i < NF; i++) if ($i == "cov:") cov = $(i + 1) }
 		/^Done / { runs = $2 }
 		END { printf "%-12s %5d inputs kept, %6d places reached, %10d runs, no crash\n", name, kept, cov, runs }' "$log"
+	[ "$2" != corpus ] || rm -f "$log"
 }
 
 # all ACTION [SECONDS]: runs `one` for every target.

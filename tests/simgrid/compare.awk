@@ -1,9 +1,9 @@
-# awk -f compare.awk EXPECTED GOT: do two outputs of `offsim flows` agree? Prints the worst difference and where it is;
-# status 1 when a flow is missing, is out of order, is no number, or differs by more than 1e-6 of its finish time.
+# awk -f compare.awk EXPECTED GOT: do two outputs of `offsim flows` agree? Prints the worst difference and where
+# it is; status 1 when a flow is missing, out of order, no number, or off by more than 1e-6 of its finish time.
 #
-# One picosecond is free: offsim's clock counts whole picoseconds and rounds the end of a transfer up, so 1e-12 s is its
-# resolution, which is more than 1e-6 of a finish time below a microsecond. The roundings before count in full: each
-# may move later events, by more than itself where fast and slow links meet.
+# One picosecond is free: offsim's clock counts whole picoseconds and rounds the end of a transfer up, so 1e-12 s
+# is its resolution, which is more than 1e-6 of a finish time below a microsecond. What earlier roundings do to
+# later events counts in full; it can be more than they are themselves, where fast and slow links meet.
 BEGIN {
 	FS = ","
 	tolerance = 1e-6

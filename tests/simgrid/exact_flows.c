@@ -1,14 +1,16 @@
 /*
- * exact_flows: the meaning of `offsim flows`, written as plainly as possible; a third opinion beside SimGrid.
+ * exact_flows: the meaning of `offsim flows`, written as plainly as possible; a third opinion beside
+ * SimGrid.
  *
  *	exact_flows LINKS.csv FLOWS.csv
  *
- * Shares nothing with the product: no heap, no incremental sharing, no integer time. At each event all rates are
- * computed anew by progressive filling, every flow advances to the next event, and nothing is rounded but the long
- * doubles themselves. One event costs O(streams x links), so it is for hundreds or thousands of flows.
+ * Shares nothing with the product: no heap, no incremental sharing, no integer time. At each event all
+ * rates are computed anew by progressive filling, every flow advances to the next event, and nothing is
+ * rounded but the long doubles themselves. One event costs O(streams x links), so it is for hundreds or
+ * thousands of flows.
  *
- * At every event the rates are checked against what defines max-min fairness: no link carries more than it has, and
- * each flow crosses a full link on which no other flow is faster.
+ * At every event the rates are checked against what defines max-min fairness: no link carries more than
+ * it has, and each flow crosses a full link on which no other flow is faster.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,8 +25,8 @@ struct link {
 	char *name;
 	long double bytes_per_s;
 	long double latency_s;
-	long double left_bytes_per_s;	/* while filling: what the flows with a rate have not taken */
-	size_t unfilled;		/* while filling: how many flows still have none */
+	long double left_bytes_per_s; /* while filling: what the flows with a rate have not taken */
+	size_t unfilled;	      /* while filling: how many flows still have none */
 };
 
 struct flow {
@@ -33,24 +35,24 @@ struct flow {
 	long double start_s;
 	long double bytes_left;
 	size_t hops;
-	size_t path[MAX_HOPS];		/* indices of links */
-	size_t next;			/* the next flow of the same stream, or NO_FLOW */
-	long double rate;		/* bytes/s, while it shares bandwidth */
+	size_t path[MAX_HOPS]; /* indices of links */
+	size_t next;	       /* the next flow of the same stream, or NO_FLOW */
+	long double rate;      /* bytes/s, while it shares bandwidth */
 	long double finish_s;
 };
 
 enum phase {
-	WAITING,	/* for its start, then for the latency of its path */
+	WAITING, /* for its start, then for the latency of its path */
 	SHARING,
-	DONE		/* no flow left */
+	DONE /* no flow left */
 };
 
 struct stream {
 	char *name;
-	size_t flow;		/* the one that waits or shares */
-	size_t last;		/* while reading: the last one so far */
+	size_t flow; /* the one that waits or shares */
+	size_t last; /* while reading: the last one so far */
 	enum phase phase;
-	long double until_s;	/* when WAITING ends */
+	long double until_s; /* when WAITING ends */
 };
 
 static struct link *links;
@@ -66,7 +68,7 @@ static void die(const char *file, size_t line, const char *what)
 
 static void *grow(void *p, size_t n, size_t size)
 {
-	if ((n & (n - 1)) == 0) {	/* full at 0, 1, 2, 4, 8 ... elements */
+	if ((n & (n - 1)) == 0) { /* full at 0, 1, 2, 4, 8 ... elements */
 		p = realloc(p, (n ? 2 * n : 1) * size);
 		if (!p)
 			die("memory", n, "out of memory");
@@ -200,7 +202,7 @@ static struct flow *sharing(const struct stream *s)
 	return s->phase == SHARING ? &flows[s->flow] : NULL;
 }
 
-/* Progressive filling: all rates rise together; where a link is full, its flows stop there and the rest go on. */
+/* Progressive filling: all rates rise; where a link is full, its flows stop there and the rest go on. */
 static void share(void)
 {
 	for (size_t i = 0; i < n_links; i++) {
@@ -221,7 +223,8 @@ static void share(void)
 		long double least = INFINITY;
 
 		for (size_t i = 0; i < n_links; i++) {
-			long double each = links[i].unfilled ? links[i].left_bytes_per_s / links[i].unfilled : INFINITY;
+			long double each =
+				links[i].unfilled ? links[i].left_bytes_per_s / links[i].unfilled : INFINITY;
 
 			if (each < least) {
 				least = each;

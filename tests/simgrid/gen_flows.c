@@ -1,19 +1,22 @@
 /*
- * gen_flows: random links.csv and flows.csv for comparing `offsim flows` with SimGrid and with exact_flows.
+ * gen_flows: random links.csv and flows.csv for comparing `offsim flows` with SimGrid and with
+ * exact_flows.
  *
  *	gen_flows [-w] [-s SPREAD] SEED N_LINKS N_STREAMS N_FLOWS MAX_HOPS OUTDIR
  *
- * Bandwidths are log-uniform in 1e9..1e11 B/s (-w, wide: 1e6..1e11), latencies 0..20 us, sizes log-uniform in
- * 1e3..1e9 bytes, a path is 1..MAX_HOPS different links. All values have many digits, so that a wrong term cannot
- * hide behind a round number; times are whole picoseconds and sizes whole bytes, so that every program reads the
- * same number. One value in four is a copy of an earlier one: equal starts, bandwidths, sizes and whole flows make
- * events that fall together, which is where such programs go wrong.
+ * Bandwidths are log-uniform in 1e9..1e11 B/s (-w, wide: 1e6..1e11), latencies 0..20 us, sizes
+ * log-uniform in 1e3..1e9 bytes, a path is 1..MAX_HOPS different links. All values have many digits, so
+ * that a wrong term cannot hide behind a round number; times are whole picoseconds and sizes whole bytes,
+ * so that every program reads the same number. One value in four is a copy of an earlier one: equal
+ * starts, bandwidths, sizes and whole flows make events that fall together, which is where such programs
+ * go wrong.
  *
- * Starts are spread over SPREAD times (0.5) what the streams need side by side without contention. With 0.5 they are
- * always busy; with 8 most streams idle now and then. The difference matters in long cases: busy streams are a chaotic
- * system, in which a rounding grows from 1e-16 to 1e-9 within 500 flows a stream, and after some thousands any
- * two programs differ by percents, SimGrid with itself too (optim:Full and Lazy). An idle stream forgets: it
- * begins again at a start that the file gives. So compare finishes of short cases, or of long ones with gaps.
+ * Starts are spread over SPREAD times (0.5) what the streams need side by side without contention. With
+ * 0.5 they are always busy; with 8 most streams idle now and then. The difference matters in long cases:
+ * busy streams are a chaotic system, in which a rounding grows from 1e-16 to 1e-9 within 500 flows a
+ * stream, and after some thousands any two programs differ by percents, SimGrid with itself too
+ * (optim:Full and Lazy). An idle stream forgets: it begins again at a start that the file gives. So
+ * compare finishes of short cases, or of long ones with gaps.
  */
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +38,7 @@ struct flow {
 	double start_s;
 	double bytes;
 	unsigned long hops;
-	unsigned long *path;	/* indices of links */
+	unsigned long *path; /* indices of links */
 };
 
 static void die(const char *what, const char *name)

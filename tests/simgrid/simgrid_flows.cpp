@@ -1,5 +1,6 @@
 /*
- * simgrid_flows: what `offsim flows` computes, computed by SimGrid (3.32, Debian's libsimgrid-dev) instead.
+ * simgrid_flows: what `offsim flows` computes, computed by SimGrid (3.32, Debian's libsimgrid-dev)
+ * instead.
  *
  *	simgrid_flows [--quiet] [--actors] LINKS.csv FLOWS.csv
  *
@@ -8,23 +9,27 @@
  * How SimGrid is brought to compute exactly this (read in its sources, src/surf/network_cm02.cpp and
  * src/kernel/lmm/maxmin.cpp of v3.32, and confirmed by exact_flows.c):
  *
- * - Latency. In the models CM02 and LV08 the latency of a path is also the flow's sharing penalty: where flows compete
- *   each gets a share inversely proportional to its latency (plus network/weight-S over the bandwidth of each link),
- *   as TCP does. No value of weight-S makes the shares equal; only without latency is the penalty 1 for all. So the
- *   links here have none, and the latency is spent before the transfer begins, in a timer or in a sleep. That gives
- *   what is wanted, latency first and then fair sharing. weight-S is 0, so that bandwidth does not weigh either.
- * - network/TCP-gamma bounds a flow to gamma / (2 x latency); no latency, no bound. Set to 0 all the same.
+ * - Latency. In the models CM02 and LV08 the latency of a path is also the flow's sharing penalty: where
+ *   flows compete each gets a share inversely proportional to its latency (plus network/weight-S over the
+ *   bandwidth of each link), as TCP does. No value of weight-S makes the shares equal; only without
+ *   latency is the penalty 1 for all. So the links here have none, and the latency is spent before the
+ *   transfer begins, in a timer or in a sleep. That gives what is wanted, latency first and then fair
+ *   sharing. weight-S is 0, so that bandwidth does not weigh either.
+ * - network/TCP-gamma bounds a flow to gamma / (2 x latency); no latency, no bound. Set to 0 all the
+ *   same.
  * - network/crosstraffic:0, or each flow would load its way back with 5 %.
  * - network/bandwidth-factor and latency-factor are 1 in CM02 (0.97 and 13.01 in the default LV08).
- * - surf/precision, 1e-9 s by default: no sleep is shorter, and with optim:Lazy events less than this apart become one,
- *   so that flows of 10.0 and 10.4 ns both take 10.0 ns. maxmin/precision is relative to the bandwidth of the link (not
- *   bytes/s, as the manual has it); 1e-5 by default. Both are set to where doubles end.
- * - network/optim:Full. Lazy, the default, tracks which flows a change can reach; here nearly all share some link, a
- *   case for which SimGrid's manual advises against Lazy, and it is a third slower indeed.
+ * - surf/precision, 1e-9 s by default: no sleep is shorter, and with optim:Lazy events less than this
+ *   apart become one, so that flows of 10.0 and 10.4 ns both take 10.0 ns. maxmin/precision is relative
+ *   to the bandwidth of the link (not bytes/s, as the manual has it); 1e-5 by default. Both are set to
+ *   where doubles end.
+ * - network/optim:Full. Lazy, the default, tracks which flows a change can reach; here nearly all share
+ *   some link, a case for which SimGrid's manual advises against Lazy, and it is a third slower indeed.
  *
- * Full speed: the transfers are started from the maestro's callbacks (a kernel timer ends the latency, the end of a
- * transfer starts the next of its stream), without any actor and so without context switches. --actors does it the
- * way SimGrid's tutorials do, one actor per stream that sleeps and then calls Comm::sendto; same times, slower.
+ * Full speed: the transfers are started from the maestro's callbacks (a kernel timer ends the latency,
+ * the end of a transfer starts the next of its stream), without any actor and so without context
+ * switches. --actors does it the way SimGrid's tutorials do, one actor per stream that sleeps and then
+ * calls Comm::sendto; same times, slower.
  */
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
@@ -43,12 +48,13 @@
 
 namespace sg = simgrid::s4u;
 
-namespace {
+namespace
+{
 
 struct Path {
 	double latency_s = 0;
 	std::vector<sg::LinkInRoute> route;
-	sg::Host *from = nullptr;	/* the pair of hosts that stands for this path */
+	sg::Host *from = nullptr; /* the pair of hosts that stands for this path */
 	sg::Host *to = nullptr;
 };
 
@@ -62,9 +68,9 @@ struct Flow {
 
 struct Stream {
 	std::vector<std::size_t> flows;
-	std::size_t next = 0;		/* index into flows */
-	sg::CommPtr comm;		/* the transfer that runs */
-	sg::CommPtr ended;		/* the one before: SimGrid still uses it when it reports its end */
+	std::size_t next = 0; /* index into flows */
+	sg::CommPtr comm;     /* the transfer that runs */
+	sg::CommPtr ended;    /* the one before: SimGrid still uses it when it reports its end */
 };
 
 std::vector<Path> paths;
@@ -78,13 +84,14 @@ std::vector<Stream> streams;
 }
 
 /* A CSV file in memory, one row and one field at a time. */
-class Csv {
+class Csv
+{
 	const char *name_;
 	std::string text_;
 	const char *at_ = nullptr;
 	std::size_t line_ = 0;
 
-public:
+      public:
 	Csv(const char *name, const char *header) : name_(name)
 	{
 		std::FILE *f = std::fopen(name, "r");
@@ -104,11 +111,11 @@ public:
 			line_ = 1;
 		}
 	}
-	void skip(const char *end, char stop)	/* over the field before end and what ends it */
+	void skip(const char *end, char stop) /* over the field before end and what ends it */
 	{
 		if (*end == stop)
 			at_ = end + 1;
-		else if (*end == '\0' && stop == '\n')	/* the last line of a file may lack its end */
+		else if (*end == '\0' && stop == '\n') /* the last line of a file may lack its end */
 			at_ = end;
 		else
 			bad("bad row");
@@ -145,8 +152,8 @@ public:
 };
 
 /*
- * A pair of hosts for each path: n hosts make n(n - 1) pairs, so few hosts do. (Two hosts of its own for each path would
- * square the routing table.)
+ * A pair of hosts for each path: n hosts make n(n - 1) pairs, so few hosts do. (Two hosts of its own for
+ * each path would square the routing table.)
  */
 void make_routes(sg::NetZone *zone)
 {
@@ -164,7 +171,8 @@ void make_routes(sg::NetZone *zone)
 			Path &p = paths[path++];
 			p.from = from;
 			p.to = to;
-			zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, p.route, false);
+			zone->add_route(
+				from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, p.route, false);
 		}
 }
 
@@ -216,7 +224,7 @@ void transfer(Stream &s)
 	}
 	s.comm = sg::Comm::sendto_init();
 	s.comm->set_payload_size(f.bytes)->set_data(&s);
-	s.comm->set_source(p.from)->set_destination(p.to);	/* the latter starts it */
+	s.comm->set_source(p.from)->set_destination(p.to); /* the latter starts it */
 }
 
 void wait_for_next(Stream &s)
@@ -249,16 +257,16 @@ int main(int argc, char **argv)
 	bool quiet = false, actors = false;
 	double last_s = 0;
 
-	/* Our settings before the user's arguments, so that --cfg=… on the command line can still change one. */
+	/* Our settings before the user's arguments, so that a --cfg= on the command line still counts. */
 	std::vector<std::string> settings = {"--log=xbt_cfg.thres:warning", "--cfg=network/model:CM02",
 		"--cfg=network/optim:Full", "--cfg=cpu/optim:Full", "--cfg=network/crosstraffic:0",
 		"--cfg=network/TCP-gamma:0", "--cfg=network/weight-S:0", "--cfg=network/bandwidth-factor:1",
-		"--cfg=network/latency-factor:1", "--cfg=surf/precision:1e-15", "--cfg=maxmin/precision:1e-12",
-		"--cfg=contexts/factory:raw"};
+		"--cfg=network/latency-factor:1", "--cfg=surf/precision:1e-15",
+		"--cfg=maxmin/precision:1e-12", "--cfg=contexts/factory:raw"};
 	std::vector<char *> args = {argv[0]};
 	for (auto &s : settings)
 		args.push_back(s.data());
-	args.insert(args.end(), argv + 1, argv + argc + 1);	/* with the NULL */
+	args.insert(args.end(), argv + 1, argv + argc + 1); /* with the NULL */
 	int n_args = static_cast<int>(args.size()) - 1;
 	sg::Engine engine(&n_args, args.data());
 

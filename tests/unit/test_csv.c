@@ -189,12 +189,14 @@ START_TEST(line_feeds_in_quotes)
 	assert_ok(o.rc, o.err);
 	assert_row(o, 2);
 	assert_field(o, 0, "one\ntwo\r\n\nfour", 1);
-	assert_field(o, 1, "x", 19);
+	ck_assert_int_eq(o.f[0].line, 2);
+	assert_field(o, 1, "x", 7);
+	ck_assert_int_eq(o.f[1].line, 5); /* where a person would look for it */
 	assert_row(o, 6);
 	assert_field(o, 0, "5", 1);
 	assert_row(o, 7);
 	assert_field(o, 0, "\n", 1);
-	assert_field(o, 1, "\n\n", 5);
+	assert_field(o, 1, "\n\n", 3);
 	ck_assert_int_eq(csv_next(&o.csv, o.f, &o.err), -1);
 	assert_err_at(o, 11, 1, "1 fields where the header has 2");
 	done(&o);
@@ -328,12 +330,16 @@ START_TEST(errors_of_the_caller)
 {
 	struct opened o;
 
-	open_text(&o, "a,b\n1,2\n\"x\n\",nonsense\n", 2);
+	open_text(&o, "a,b\n1,2\n\"x\n\",nonsense\n\"\n\n\"\"\",1,2\n", 2);
 	assert_ok(o.rc, o.err);
 	assert_row(o, 2);
 	assert_row(o, 3);
 	ck_assert_int_eq(csv_error(&o.csv, &o.f[0], &o.err, "no %s like '%.*s'", "number", 1, o.f[0].text), -1);
 	assert_err_at(o, 3, 1, "no number like 'x'");
+	ck_assert_int_eq(csv_error(&o.csv, &o.f[1], &o.err, "'%.*s'", (int)o.f[1].len, o.f[1].text), -1);
+	assert_err_at(o, 4, 3, "'nonsense'");
+	ck_assert_int_eq(csv_next(&o.csv, o.f, &o.err), -1);
+	assert_err_at(o, 7, 7, "more than the 2 fields of the header");
 	done(&o);
 }
 END_TEST

@@ -513,7 +513,7 @@ static void refuse_read_only_folder(const struct place *p)
 	char want[512];
 
 	snprintf(want, sizeof(want),
-		"cannot write '%s': its folder '%s' is read-only, and a journal is kept beside a database",
+		"cannot write '%s': its folder '%s' is read-only, and the journal must be there too",
 		p->db, p->folder);
 	child_refuses(p->db, want);
 }
@@ -540,8 +540,8 @@ END_TEST
 
 START_TEST(missing_folder)
 {
-	refuse_open("/tmp/offsim-no-such/r.db", "cannot open '/tmp/offsim-no-such/r.db': folder "
-						"'/tmp/offsim-no-such': No such file or directory");
+	refuse_open("/tmp/no-such/r.db",
+		"cannot open '/tmp/no-such/r.db': folder '/tmp/no-such': No such file or directory");
 	refuse_open("/dev/null/r.db", "cannot open '/dev/null/r.db': '/dev/null' is not a folder");
 }
 END_TEST
@@ -738,8 +738,8 @@ static void expect_whole_runs(const char *path)
 	expect_sql(path, "PRAGMA integrity_check", "ok");
 	expect_sql(path, "SELECT count(*) FROM pragma_foreign_key_check", "0");
 	expect_sql(path,
-		"SELECT count(*) FROM run AS r WHERE (SELECT count(*) FROM run_param AS p WHERE p.key = "
-		"r.key) <> 3 "
+		"SELECT count(*) FROM run AS r "
+		"WHERE (SELECT count(*) FROM run_param AS p WHERE p.key = r.key) <> 3 "
 		"OR (SELECT count(*) FROM memory_use AS m WHERE m.key = r.key) <> 1 "
 		"OR (SELECT count(*) FROM resource_use AS u WHERE u.key = r.key) <> 2 "
 		"OR NOT EXISTS (SELECT 1 FROM run_time AS t WHERE t.key = r.key)",
@@ -781,8 +781,8 @@ static void dies_in_transaction(const char *path, int from)
 			"PRAGMA cache_size = 1; BEGIN IMMEDIATE;"
 			"DELETE FROM run WHERE key = '0000000000000000';"
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
-			"INSERT INTO run (key, scenario) SELECT printf('%016x', 5000 + i), "
-			"hex(zeroblob(1000)) FROM n",
+			"INSERT INTO run (key, scenario) "
+			"SELECT printf('%016x', 5000 + i), hex(zeroblob(1000)) FROM n",
 			NULL, NULL, NULL))
 		_exit(1);
 	kill(getpid(), SIGKILL);

@@ -1,0 +1,195 @@
+#!/bin/sh
+# offsim plot: figures that are whole or not there at all, and messages when they cannot be drawn.
+. tests/cli/tap.sh
+
+command -v gnuplot >/dev/null || skip_all 'no gnuplot'
+
+db=$tmp/results.db
+out=$tmp/out
+mkdir "$out" "$tmp/work"
+TMPDIR=$tmp/work
+export TMPDIR
+
+plot() { # STATUS ARGUMENT...: into $tmp/stdout and $tmp/stderr
+	want=$1
+	shift
+	fails "$want" "$OFFSIM" plot "$@" >"$tmp/stdout" 2>"$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
+}
+
+refuses() { # STATUS TEXT ARGUMENT...: no figure, nothing left behind, and stderr is one line with the text
+	status=$1
+	text=$2
+	shift 2
+	plot "$status" "$@" || return 1
+	stderr_has "$text" && test "$(wc -l <"$tmp/stderr")" -eq 1 || return 1
+	test ! -s "$tmp/stdout" && nothing_left
+}
+
+nothing_left() { # no figure and no temporary file
+	left=$(find "$out" "$tmp/work" -mindepth 1)
+	test -z "$left" || { echo "$left"; return 1; }
+}
+
+begins() { # FILE TEXT
+	head -c 200 "$1" | grep -aqF -e "$2"
+}
+
+draws() { # SUFFIX MAGIC
+	plot 0 throughput --db "$db" -o "$out/f.$1" && begins "$out/f.$1" "$2" || return 1
+	rm "$out/f.$1"
+	nothing_left
+}
+
+stderr_has() { # TEXT
+	grep -qF -e "$1" "$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
+}
+
+fake_gnuplot() { # BODY: a program of that name, first in the PATH
+	mkdir -p "$tmp/bin"
+	printf '#!/bin/sh\n%s\n' "$1" >"$tmp/bin/gnuplot"
+	chmod +x "$tmp/bin/gnuplot"
+}
+
+with_fake() { # COMMAND...
+	(PATH=$tmp/bin:$PATH && "$@")
+}
+
+fill() { # two curves of three layers counts each, and one run that does not fit
+	for gen in 3 4; do
+		for layers in 0 16 32; do
+			"$OFFSIM" run scenarios/headline.yaml --db "$db" --set flags.gpu-layers=$layers \
+				--set machine.gpu0.link.gen=$gen || return 1
+		done
+	done
+	fails 3 "$OFFSIM" run scenarios/headline.yaml --db "$db" --set flags.gpu-layers=80 \
+		--set machine.gpu0.link.gen=4
+}
+
+ok 'runs to draw' fill
+sum=$(cksum <"$db")
+
+ok 'svg' draws svg '<svg'
+ok 'png' draws png 'PNG'
+ok 'pdf' draws pdf '%PDF-'
+ok 'suffix in capitals' draws SVG '<svg'
+ok 'runs that do not fit are counted' stderr_has 'left out runs that do not fit in memory: 1'
+
+two_curves() {
+	plot 0 throughput --db "$db" -o "$out/f.svg" || return 1
+	for text in 'gen 3' 'gen 4' 'flags.gpu-layers (layers on the GPU)' 'upper bound' 'llama-3.1-70b'; do
+		grep -qF "$text" "$out/f.svg" || { echo "no $text"; return 1; }
+	done
+}
+ok 'axis, curves and title by themselves' two_curves
+
+same_again() {
+	cp "$out/f.svg" "$tmp/first.svg"
+	plot 0 throughput --db "$db" -o "$out/f.svg" --x flags.gpu-layers --series machine.gpu0.link.gen &&
+		cmp "$out/f.svg" "$tmp/first.svg"
+}
+ok 'the same when asked for, over the old figure' same_again
+
+other_series() {
+	plot 0 throughput --db "$db" -o "$out/f.svg" --series model &&
+		stderr_has 'they differ in machine.gpu0.link.gen' && ! grep -qF 'gen 3' "$out/f.svg"
+}
+ok 'runs that fall together are named' other_series
+
+odd_title() {
+	title='it'\''s "a" `id` $HOME \n %d <b> & x_1^{2}'
+	plot 0 throughput --db "$db" -o "$out/f.svg" --title "$title" || return 1
+	sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&#39;/'\''/g; s/&amp;/\&/g' "$out/f.svg" | grep -qF "$title"
+}
+ok 'a title is text, not commands' odd_title
+
+odd_paths() {
+	mkdir "$tmp/a b"
+	cp "$db" "$tmp/a b/x'y#.db"
+	odd="$tmp/a b/|f'\$(id).svg"
+	plot 0 throughput --db "$tmp/a b/x'y#.db" -o "$odd" && begins "$odd" '<svg' &&
+		test "$(find "$tmp/a b" -type f | wc -l)" -eq 2
+}
+ok 'names of files are names, not commands' odd_paths
+rm "$out/f.svg"
+
+in_characters() {
+	plot 0 throughput --db "$db" --terminal && grep -qF 'Decode throughput' "$tmp/stdout" &&
+		grep -q 'A.*gen 3\|gen 3.*A' "$tmp/stdout" && nothing_left
+}
+ok 'in characters' in_characters
+
+ok 'unknown key' refuses 2 "no key 'flags.gpu-layer' in '$db'; did you mean 'flags.gpu-layers'?" \
+	throughput --db "$db" -o "$out/f.svg" --x flags.gpu-layer
+ok 'unknown key, none near' refuses 2 'there are: flags.gpu-layers, machine.gpu0.link.gen' \
+	throughput --db "$db" -o "$out/f.svg" --series zzzz
+ok 'an x that is no number' refuses 2 "try --series model" throughput --db "$db" -o "$out/f.svg" --x model
+ok 'unknown kind' refuses 2 "no figure of kind 'thruput'" thruput --db "$db" -o "$out/f.svg"
+ok 'no kind' refuses 2 'expected one kind' --db "$db" -o "$out/f.svg"
+ok 'no output' refuses 2 'where to?' throughput --db "$db"
+ok 'two outputs' refuses 2 'not both' throughput --db "$db" -o "$out/f.svg" --terminal
+ok 'unknown suffix' refuses 2 'must end in .svg, .png or .pdf' throughput --db "$db" -o "$out/f.jpg"
+ok 'unknown option' refuses 2 "did you mean 'series'?" throughput --sereis x
+ok 'no database' refuses 1 'No such file' throughput --db "$tmp/none.db" -o "$out/f.svg"
+ok 'not a database' refuses 1 'is not a results database' throughput --db Makefile -o "$out/f.svg"
+: >"$tmp/empty.db"
+ok 'an empty file' refuses 1 'has no tables of offsim' throughput --db "$tmp/empty.db" -o "$out/f.svg"
+ok 'no folder for the figure' refuses 1 'No such file' throughput --db "$db" -o "$out/none/f.svg"
+
+into_folder() {
+	mkdir "$tmp/folder.svg"
+	refuses 1 'it is a folder' throughput --db "$db" -o "$tmp/folder.svg"
+}
+ok 'a folder for a figure' into_folder
+
+no_gnuplot() { # with nothing else in the PATH
+	mkdir -p "$tmp/nothing"
+	(PATH=$tmp/nothing && exec "$OFFSIM" plot throughput --db "$db" -o "$out/f.svg") 2>"$tmp/stderr"
+	test $? -eq 1 && stderr_has 'gnuplot is not installed or not in PATH' && nothing_left
+}
+ok 'gnuplot missing' no_gnuplot
+
+fake_gnuplot 'echo >&2; echo "no such terminal" >&2; echo more >&2; exit 3'
+ok 'gnuplot failing' with_fake refuses 1 'gnuplot failed with exit status 3: no such terminal' \
+	throughput --db "$db" -o "$out/f.svg"
+
+fake_gnuplot 'kill -SEGV $$'
+ok 'gnuplot dying' with_fake refuses 1 'gnuplot was killed by signal 11' throughput --db "$db" -o "$out/f.svg"
+
+fake_gnuplot 'echo "<svg>" >"$6"'
+ok 'gnuplot ending early' with_fake refuses 1 "did not write all of '$out/f.svg'" \
+	throughput --db "$db" -o "$out/f.svg"
+
+keeps_the_old() {
+	echo old >"$out/f.svg"
+	with_fake plot 1 throughput --db "$db" -o "$out/f.svg" && test "$(cat "$out/f.svg")" = old &&
+		test "$(find "$out" -type f | wc -l)" -eq 1
+	kept=$?
+	rm "$out/f.svg"
+	return $kept
+}
+ok 'a figure that was there outlives one that failed' keeps_the_old
+
+fake_gnuplot 'head -c 100000 /dev/zero | tr "\0" x >&2; exit 1'
+ok 'gnuplot talking on and on' with_fake refuses 1 'exit status 1: xxx' throughput --db "$db" -o "$out/f.svg"
+
+no_tmpdir() {
+	(TMPDIR=$tmp/none && refuses 1 "cannot make a folder for the data in '$tmp/none'" \
+		throughput --db "$db" -o "$out/f.svg")
+}
+ok 'no TMPDIR' no_tmpdir
+
+keep() { # the command that is printed draws the same figure
+	plot 0 throughput --db "$db" -o "$out/f.svg" --keep --title "it's" || return 1
+	mv "$out/f.svg" "$tmp/kept.svg"
+	sed -n 's/.*to draw it again: //p' "$tmp/stderr" >"$tmp/again"
+	sh "$tmp/again" && cmp "$out/f.svg" "$tmp/kept.svg" && rm -r "$out/f.svg" "$TMPDIR"/offsim-plot-* &&
+		nothing_left
+}
+ok 'what is kept draws the same' keep
+
+untouched() {
+	test "$(cksum <"$db")" = "$sum" && test ! -e "$db-wal" && test ! -e "$db-shm"
+}
+ok 'the database is as it was' untouched
+
+finish
