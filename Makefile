@@ -65,7 +65,7 @@ say      = $(if $(V),,@printf '  %-5s %s\n' $(1) '$(or $(2),$@)')
 NPROC    = $(shell nproc 2>/dev/null || echo 2)
 JOBS     = --output-sync $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
 SUBMAKE  = $(MAKE) --no-print-directory $(JOBS)
-ifneq ($(filter demo check bench fuzz,$(MAKECMDGOALS)),)
+ifneq ($(filter demo docs check bench fuzz,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
@@ -113,6 +113,11 @@ deps-check: deps ## install what is missing to test as well
 demo: deps ## install what is missing, build, simulate the headline scenario, store it, draw it
 	@$(SUBMAKE) all
 	@scenarios/demo.sh $(BUILD)/offsim build/demo
+
+docs: demo ## draw the figures of docs/ anew
+	cp build/demo/throughput.svg docs/headline.svg
+golden-update: all ## write what the golden scenarios give now; review the difference like code
+	tests/golden/update.sh $(BUILD)/offsim
 
 check: deps-check ## install what is missing, build and run every test
 	@$(SUBMAKE) --keep-going check-all
@@ -206,5 +211,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all deps deps-check demo check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all deps deps-check demo docs golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

@@ -75,8 +75,8 @@ static int open_database(struct query *q, enum open_how how)
 		return SQLITE_READONLY;
 	sqlite3_busy_timeout(q->db, WAIT_MS);
 	/* The last reads the file, which may be what fails. */
-	return sqlite3_exec(q->db, "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA schema_version", NULL,
-		NULL, NULL);
+	return sqlite3_exec(q->db,
+		"PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA schema_version", NULL, NULL, NULL);
 }
 
 static bool has_wal(const struct query *q)

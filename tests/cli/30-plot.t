@@ -98,7 +98,7 @@ ok 'runs that fall together are named' other_series
 odd_title() {
 	title='it'\''s "a" `id` $HOME \n %d <b> & x_1^{2}'
 	plot 0 throughput --db "$db" -o "$out/f.svg" --title "$title" || return 1
-	sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&#39;/'\''/g; s/&amp;/\&/g' "$out/f.svg" | grep -qF "$title"
+	sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g; s/&amp;/\\&/g" "$out/f.svg" | grep -qF "$title"
 }
 ok 'a title is text, not commands' odd_title
 
