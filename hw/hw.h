@@ -6,6 +6,9 @@
  *	    │ memory: capacity, bandwidth      │    nvme0.link      (a drive is a memory behind a link:
  *	  (gpu0) device: FLOP/s by type      (cpu0) device           its read and write rates are the link's)
  *
+ * Where the GPU has no memory of its own (unified memory), its device computes from ram: there is neither a
+ * gpu0 memory nor a gpu0.link, and CPU and GPU share one bus, of which a device may reach only a part.
+ *
  * A machine is loaded once, checked, and const from then on; nothing here knows models or time.
  *
  * Numbers keep both faces: `peak` from the datasheet and `measured` by somebody, with the spread that
@@ -91,6 +94,7 @@ struct hw_device {
 	enum hw_device_kind kind;
 	const char *part;
 	int memory;                            /* index of the memory it computes from */
+	struct hw_num bandwidth_bytes_s;       /* what it alone reaches of that memory's bus; unknown: all of it */
 	struct hw_num flops_s[HW_DTYPE_N];     /* dense rate by operand type; unknown where it has none */
 	struct hw_num launch_s;                /* host cost of one kernel or CPU task */
 	unsigned cores;                        /* CPU: physical cores of all sockets; GPU: 0 */

@@ -138,6 +138,7 @@ static void device_refs(struct refs *refs, struct arena *a, struct hw_device *d)
 		add_ref(refs, a, &d->flops_s[t], UNIT_FLOP_RATE, d->name,
 			arena_printf(a, "flops.%s", dtype_names[t]));
 	add_ref(refs, a, &d->launch_s, UNIT_TIME, d->name, "launch");
+	add_ref(refs, a, &d->bandwidth_bytes_s, UNIT_BYTES_RATE, d->name, "bandwidth");
 }
 
 /* A drive's link carries the names of the drive's own keys. */
@@ -258,6 +259,8 @@ static void add_device(struct text *t, struct arena *a, const struct hw_device *
 	for (int i = 0; i < HW_DTYPE_N; i++)
 		add_num(t, a, dtype_names[i], &d->flops_s[i]);
 	add_num(t, a, "launch", &d->launch_s);
+	if (hw_num_value(&d->bandwidth_bytes_s) > 0)
+		add_num(t, a, "bandwidth", &d->bandwidth_bytes_s);
 	add_text(t, a, ";");
 }
 

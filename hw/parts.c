@@ -1,10 +1,13 @@
 #include <string.h>
 
 #include "base/datadir.h"
+#include "base/file.h"
 #include "base/suggest.h"
 #include "base/units.h"
 #include "base/vec.h"
 #include "hw/profile.h"
+
+#define MAX_PARTS_BYTES ((size_t)1 << 20)
 
 struct kind {
 	const char *name;
@@ -35,16 +38,91 @@ int profile_datadir(struct profile *p, struct err *err)
 	return p->datadir ? 0 : datadir_find(p->a, &p->datadir, err);
 }
 
+static int find_path(struct profile *p, enum hw_part_kind kind, const char **path, struct err *err)
+{
+	if (profile_datadir(p, err))
+		return -1;
+	*path = arena_printf(p->a, "%s/hw/parts/%s.yaml", p->datadir, kinds[kind].file);
+	return 0;
+}
+
 int profile_parts(struct profile *p, enum hw_part_kind kind, const struct yaml_node **out, struct err *err)
 {
-	if (!p->parts[kind]) {
-		if (profile_datadir(p, err))
-			return -1;
-		const char *path = arena_printf(p->a, "%s/hw/parts/%s.yaml", p->datadir, kinds[kind].file);
-		if (yaml_read_file(path, p->a, &p->parts[kind], err))
-			return -1;
-	}
+	const char *path;
+
+	if (!p->parts[kind] &&
+		(find_path(p, kind, &path, err) || yaml_read_file(path, p->a, &p->parts[kind], err)))
+		return -1;
 	*out = p->parts[kind];
+	return 0;
+}
+
+/* The lines of one top-level key: from the one that begins with it to the next that is not indented. Parsing
+   a hundred parts to use one takes a hundred times as long. */
+static const char *find_block(const char *text, const char *key, size_t *len, int *line)
+{
+	size_t key_len = strlen(key);
+	const char *start = NULL;
+
+	*line = 0;
+	for (const char *at = text, *end; *at; at = end) {
+		end = strchrnul(at, '\n');
+		end += *end != '\0';
+		if (start && !strchr(" \t\r\n#", *at)) {
+			*len = (size_t)(at - start);
+			return start;
+		}
+		if (start)
+			continue;
+		++*line;
+		if (!strncmp(at, key, key_len) && at[key_len] == ':')
+			start = at;
+	}
+	*len = start ? strlen(start) : 0;
+	return start;
+}
+
+static void move_down(struct yaml_node *node, int lines)
+{
+	node->pos.line += lines;
+	node->key_pos.line += lines;
+	for (struct yaml_node *c = node->child; c; c = c->next)
+		move_down(c, lines);
+}
+
+/* One part by text alone; NULL when that does not find it, or not as a whole: the parser then has the word. */
+static const struct yaml_node *quick_part(struct profile *p, enum hw_part_kind kind, const char *name)
+{
+	const char *path;
+	struct yaml_node *root;
+	size_t len;
+	int line;
+
+	if (p->parts[kind])
+		return yaml_get(p->parts[kind], name);
+	if (find_path(p, kind, &path, NULL) ||
+		(!p->text[kind] && file_read(path, MAX_PARTS_BYTES, p->a, &p->text[kind], &len, NULL)))
+		return NULL;
+	const char *block = find_block(p->text[kind], name, &len, &line);
+	if (!block || yaml_read_text(block, len, path, p->a, &root, NULL) || yaml_count(root) != 1 ||
+		!yaml_get(root, name))
+		return NULL;
+	move_down(root, line - 1);
+	return yaml_get(root, name);
+}
+
+/* *out is NULL when there is none. */
+static int find_part(struct profile *p, enum hw_part_kind kind, const char *name, const struct yaml_node **out,
+	struct err *err)
+{
+	const struct yaml_node *all;
+
+	*out = quick_part(p, kind, name);
+	if (*out)
+		return 0;
+	if (profile_parts(p, kind, &all, err))
+		return -1;
+	*out = yaml_get(all, name);
 	return 0;
 }
 
@@ -66,11 +144,20 @@ int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_no
 	struct suggest near;
 	char hint[128];
 
-	if (profile_parts(p, kind, &all, err))
+	if (find_part(p, kind, name->text, out, err))
 		return -1;
-	*out = yaml_get(all, name->text);
+	if (*out && (*out)->kind == YAML_SCALAR) {
+		const struct yaml_node *alias = *out;
+		if (find_part(p, kind, alias->text, out, err))
+			return -1;
+		if (!*out)
+			return err_at(err, ERR_INPUT, &alias->pos, "'%s' stands for '%.100s', which is no part",
+				name->text, alias->text);
+	}
 	if (*out)
 		return 0;
+	if (profile_parts(p, kind, &all, err))
+		return -1;
 	const char *other = other_kind(p, name->text);
 	if (other)
 		return err_at(err, ERR_INPUT, &name->pos, "part '%s' is a %s, not a %s", name->text, other,
@@ -175,9 +262,14 @@ static int add_parts(struct profile *p, enum hw_part_kind kind, const struct yam
 				return -1;
 			continue;
 		}
-		if (profile_part_values(p, kind, part, &v, err))
+		const struct yaml_node *meant = part;
+		if (part->kind == YAML_SCALAR && profile_part(p, kind, part, &meant, err))
+			return -1;
+		if (profile_part_values(p, kind, meant, &v, err))
 			return -1;
 		row.description = v.description ? v.description : "";
+		if (meant != part)
+			row.description = arena_printf(p->a, "= %s, %s", part->text, row.description);
 		fill_cells(p->a, kind, &v, row.cells);
 		VEC_PUSH(list, p->a, row);
 	}

@@ -18,12 +18,14 @@
 struct profile {
 	struct arena *a;
 	const char *datadir;                 /* NULL until it is needed */
-	struct yaml_node *parts[HW_PART_N];  /* root of each file of parts; NULL until it is needed */
+	char *text[HW_PART_N];               /* each file of parts; NULL until it is needed */
+	struct yaml_node *parts[HW_PART_N];  /* its root, which takes longer; NULL until it is needed */
 };
 
 int profile_datadir(struct profile *p, struct err *err);
 
-/* The part called name->text; unknown ones are errors at name's place with the nearest. */
+/* The part called name->text; unknown ones are errors at name's place with the nearest. Only that part is
+   parsed. A part that is a single word is another name of the part it names. */
 int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name,
 		 const struct yaml_node **out, struct err *err);
 /* All parts of a kind, as the children of a map. */

@@ -18,12 +18,13 @@ struct gpu_raw {
 	const char *part, *description;
 	struct yaml_node *link, *bandwidth, *flops, *launch;
 	double memory, reserved;
+	bool unified;
 	uint64_t copy_engines;
 };
 
 struct cpu_raw {
 	const char *part, *description;
-	struct yaml_node *flops, *launch;
+	struct yaml_node *bandwidth, *flops, *launch;
 	uint64_t cores, sockets;
 };
 

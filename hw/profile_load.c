@@ -32,35 +32,72 @@ static int set_size(const struct profile_layers *l, const char *key, double capa
 
 /* ---- devices ---- */
 
+static int fill_gpu_memory(struct profile *p, const struct profile_layers *l, const struct gpu_raw *raw,
+	struct hw_memory *mem, struct err *err)
+{
+	static const char *const own_keys[] = {"memory", "reserved", "bandwidth", "link"};
+
+	*mem = (struct hw_memory){.name = l->name, .kind = HW_MEMORY_GPU, .part = raw->part ? raw->part : ""};
+	if (!raw->unified) {
+		if (set_size(l, "memory", raw->memory, raw->reserved, mem, err) ||
+			profile_layered_num(
+				p, l, "bandwidth", UNIT_BYTES_RATE, &mem->bandwidth_bytes_s, err))
+			return -1;
+		return profile_need_num(l, &mem->bandwidth_bytes_s, "bandwidth", "1008GB/s", err);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(own_keys); i++) {
+		const struct yaml_node *node = yaml_get(l->merged, own_keys[i]);
+		if (node)
+			return err_at(err, ERR_INPUT, &node->pos,
+				"%s is unified: it computes from ram and has no '%s' of its own", l->name,
+				own_keys[i]);
+	}
+	return 0;
+}
+
 static int fill_gpu(struct profile *p, const struct profile_layers *l, struct gpu_raw *raw,
 	struct hw_memory *mem, struct hw_device *d, struct err *err)
 {
-	if (profile_fill(p, HW_PARAMS_GPU, l->merged, l->name, raw, err))
+	if (profile_fill(p, HW_PARAMS_GPU, l->merged, l->name, raw, err) ||
+		fill_gpu_memory(p, l, raw, mem, err))
 		return -1;
-	*mem = (struct hw_memory){.name = l->name, .kind = HW_MEMORY_GPU, .part = raw->part ? raw->part : ""};
 	*d = (struct hw_device){.name = l->name, .kind = HW_DEVICE_GPU, .part = mem->part};
 	d->copy_engines = (unsigned)raw->copy_engines;
-	if (set_size(l, "memory", raw->memory, raw->reserved, mem, err) ||
-		profile_layered_num(p, l, "bandwidth", UNIT_BYTES_RATE, &mem->bandwidth_bytes_s, err) ||
-		profile_need_num(l, &mem->bandwidth_bytes_s, "bandwidth", "1008GB/s", err) ||
-		profile_flops(p, l, 1, d->flops_s, err) || need_flops(l, d->flops_s, err))
+	if (profile_flops(p, l, 1, d->flops_s, err) || need_flops(l, d->flops_s, err))
 		return -1;
 	if (!yaml_get(l->merged, "launch"))
 		return profile_missing(l, "launch", "2.5us", err);
 	return profile_layered_num(p, l, "launch", UNIT_TIME, &d->launch_s, err);
 }
 
+/* With unified memory, mem and link are left to the next device. */
 static int load_gpu(struct profile *p, const struct yaml_node *own, const char *name, struct hw_memory *mem,
-	struct hw_device *d, struct hw_link *link, struct err *err)
+	struct hw_device *d, struct hw_link *link, bool *unified, struct err *err)
 {
 	struct profile_layers l = {.name = name};
 	const struct yaml_node *link_map;
 	struct gpu_raw raw;
 
-	if (profile_layers_find(p, HW_PART_GPU, own, NULL, &l, err) || fill_gpu(p, &l, &raw, mem, d, err) ||
-		profile_merge_native(p, &l, &link_map, err))
+	if (profile_layers_find(p, HW_PART_GPU, own, NULL, &l, err) || fill_gpu(p, &l, &raw, mem, d, err))
+		return -1;
+	*unified = raw.unified;
+	if (raw.unified)
+		return 0;
+	if (profile_merge_native(p, &l, &link_map, err))
 		return -1;
 	return profile_load_link(p, link_map, arena_printf(p->a, "%s.link", name), link, err);
+}
+
+/* Of all sockets, as the flops. */
+static int fill_cpu_bandwidth(struct profile *p, const struct profile_layers *l, uint64_t sockets,
+	struct hw_num *num, struct err *err)
+{
+	const char *what = arena_printf(p->a, "%s.bandwidth", l->name);
+
+	if (profile_num(p, yaml_get(l->part, "bandwidth"), UNIT_BYTES_RATE, what, num, err))
+		return -1;
+	profile_scale(num, (double)sockets);
+	return profile_num(p, yaml_get(l->own, "bandwidth"), UNIT_BYTES_RATE, what, num, err);
 }
 
 /* A machine that says how many cores it has, of a part that has others, gets its share of the flops. */
@@ -77,7 +114,8 @@ static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cp
 		return profile_missing(l, "cores", "16", err);
 	double scale = (double)raw->sockets * (part.cores ? (double)raw->cores / (double)part.cores : 1);
 	d->cores = (unsigned)(raw->cores * raw->sockets);
-	if (profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err))
+	if (fill_cpu_bandwidth(p, l, raw->sockets, &d->bandwidth_bytes_s, err) ||
+		profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err))
 		return -1;
 	if (!yaml_get(l->merged, "launch"))
 		return profile_missing(l, "launch", "5us", err);
@@ -207,8 +245,13 @@ int profile_part_values(struct profile *p, enum hw_part_kind kind, const struct 
 	out->description = description;
 	switch (kind) {
 	case HW_PART_GPU:
-		if (fill_gpu(p, &l, &raw.gpu, &out->memory, &out->device, err) ||
-			profile_merge_native(p, &l, &link, err) ||
+		if (fill_gpu(p, &l, &raw.gpu, &out->memory, &out->device, err))
+			return -1;
+		if (raw.gpu.unified) {
+			out->native_link = "unified";
+			return 0;
+		}
+		if (profile_merge_native(p, &l, &link, err) ||
 			profile_load_link(p, link, "link", &out->link, err))
 			return -1;
 		out->native_link = out->link.gen
@@ -304,30 +347,36 @@ static int load_devices(struct profile *p, const struct found *f, struct hw_mach
 	m->memories = arena_array(p->a, struct hw_memory, (size_t)(f->n_gpus + 1 + f->n_drives));
 	m->links = arena_array(p->a, struct hw_link, (size_t)(f->n_gpus + f->n_drives));
 	m->devices = arena_array(p->a, struct hw_device, (size_t)(f->n_gpus + 1));
+	m->n_devices = f->n_gpus + 1;
 
-	int ram = f->n_gpus;
+	bool unified[PROFILE_MAX_GPUS];
+	int n = 0; /* GPUs with a memory and a link */
 	for (int i = 0; i < f->n_gpus; i++) {
-		if (load_gpu(
-			    p, f->gpu[i], f->gpu[i]->key, &m->memories[i], &m->devices[i], &m->links[i], err))
+		if (load_gpu(p, f->gpu[i], f->gpu[i]->key, &m->memories[n], &m->devices[i], &m->links[n],
+			    &unified[i], err))
 			return -1;
-		m->devices[i].memory = i;
-		m->links[i].near = ram;
-		m->links[i].far = i;
+		m->devices[i].memory = n;
+		m->links[n].far = n;
+		n += !unified[i];
 	}
+	int ram = n;
 	if (load_ram(p, f->ram, f->ram->key, &m->memories[ram], err) ||
 		load_cpu(p, f->cpu, f->cpu->key, &m->devices[f->n_gpus], err))
 		return -1;
 	m->devices[f->n_gpus].memory = ram;
+	for (int i = 0; i < f->n_gpus; i++)
+		if (unified[i])
+			m->devices[i].memory = ram;
 	for (int i = 0; i < f->n_drives; i++) {
-		struct hw_link *link = &m->links[f->n_gpus + i];
+		struct hw_link *link = &m->links[n + i];
 		if (load_nvme(p, f->nvme[i], f->nvme[i]->key, &m->memories[ram + 1 + i], link, err))
 			return -1;
-		link->near = ram;
 		link->far = ram + 1 + i;
 	}
-	m->n_memories = f->n_gpus + 1 + f->n_drives;
-	m->n_links = f->n_gpus + f->n_drives;
-	m->n_devices = f->n_gpus + 1;
+	m->n_memories = n + 1 + f->n_drives;
+	m->n_links = n + f->n_drives;
+	for (int i = 0; i < m->n_links; i++)
+		m->links[i].near = ram;
 	return 0;
 }
 

@@ -65,7 +65,7 @@ static int touch(struct maxmin *mm, struct maxmin_flow **flow, size_t n, double 
 		for (; hop < end; hop++) {
 			struct maxmin_left *at = &left[hop->resource];
 			if (at->round != round) {
-				*at = (struct maxmin_left){round, capacity[hop->resource], 0, 0, NO_HOP};
+				*at = (struct maxmin_left){round, capacity[hop->resource], 0, 0, 0, NO_HOP};
 				touched[n_touched++] = hop->resource;
 			}
 			if (rate > 0) {
@@ -73,6 +73,7 @@ static int touch(struct maxmin *mm, struct maxmin_flow **flow, size_t n, double 
 				continue;
 			}
 			at->weight_sum += hop->weight;
+			at->weight_top = at->weight_sum;
 			at->n_rising++;
 			next_hop[k] = at->first;
 			hop_flow[k] = (uint32_t)i;
@@ -96,18 +97,40 @@ static inline void stop_at(struct maxmin_left *left, struct maxmin_flow *f, doub
 	}
 }
 
-/* The resource that is full first when all rise on, -1 when none limits anybody. */
-static int full_first(const struct maxmin_left *left, int *touched, int *n_touched)
+/* Sums the weights on r of those that still rise anew: what heavy ones took out of the sum when they stopped leaves
+   their rounding to the light ones. */
+static void sum_anew(struct maxmin *mm, struct maxmin_flow **flow, int r)
 {
+	struct maxmin_left *at = &mm->at[r];
+
+	at->weight_sum = 0;
+	for (uint32_t k = at->first; k != NO_HOP; k = mm->next_hop[k]) {
+		const struct maxmin_flow *f = flow[mm->hop_flow[k]];
+		const struct maxmin_hop *hop = f->hop;
+		if (f->rate > 0)
+			continue;
+		while (hop->resource != r)
+			hop++;
+		at->weight_sum += hop->weight;
+	}
+	at->weight_top = at->weight_sum;
+}
+
+/* The resource that is full first when all rise on, -1 when none limits anybody. */
+static int full_first(struct maxmin *mm, struct maxmin_flow **flow, int *n_touched)
+{
+	int *const touched = mm->touched;
 	int full = -1, n = 0;
 	double best_left = 0, best_sum = 0;
 
 	for (int t = 0; t < *n_touched; t++) {
 		int r = touched[t];
-		const struct maxmin_left *at = &left[r];
+		const struct maxmin_left *at = &mm->at[r];
 		if (at->n_rising == 0)
 			continue; /* and forgotten */
 		touched[n++] = r;
+		if (at->weight_sum < 1e-4 * at->weight_top)
+			sum_anew(mm, flow, r);
 		/* left / weight_sum less than that of the best, without dividing; the first of equals. */
 		if (full < 0 || at->left * best_sum < best_left * at->weight_sum) {
 			full = r;
@@ -138,16 +161,16 @@ void maxmin_solve(struct maxmin *mm, struct maxmin_flow **flow, size_t n, double
 
 	int n_touched = touch(mm, flow, n, keep);
 	struct maxmin_left *const left = mm->at;
-	double level = 0, cap = lowest_cap(flow, n);
+	double level = keep, cap = lowest_cap(flow, n);
 
 	for (;;) {
-		int full = full_first(left, mm->touched, &n_touched);
+		int full = full_first(mm, flow, &n_touched);
 		if (full < 0 && isinf(cap))
 			break; /* nobody rises any more */
 		double share = full < 0 ? INFINITY : left[full].left / left[full].weight_sum;
 		double next = cap <= share ? cap : share;
-		/* Never below the level that others stopped at: a difference there would be rounding, and could
-		   be negative. */
+		/* Never below the level that others stopped at, or keep: a difference there would be rounding, and
+		   could be negative. */
 		if (next > level)
 			level = next;
 		if (cap <= share) {

@@ -40,6 +40,7 @@ struct maxmin {
 		uint64_t round;    /* solve that this belongs to */
 		double left;       /* of the capacity */
 		double weight_sum; /* of flows that still rise */
+		double weight_top; /* when it was summed, not brought down from there */
 		int n_rising;
 		uint32_t first;    /* list of hops on it, through next_hop */
 	} *at;

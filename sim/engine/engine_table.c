@@ -7,6 +7,7 @@
 
 static const struct engine_ops *const engines[] = {
 	&engine_ideal,
+	&engine_llamacpp,
 };
 
 const struct engine_ops *engine_at(size_t i)
@@ -66,41 +67,110 @@ static int unknown_flag(const struct engine_ops *e, const char *word, const char
 		suggest_text(&s, near, sizeof(near)));
 }
 
+/* The flag's own name: an alias stands for another. */
+static const char *own_name(const struct engine_ops *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_aliases; i++)
+		if (strcmp(e->alias[i].name, name) == 0)
+			return e->alias[i].key;
+	return name;
+}
+
+static const struct engine_ignored *find_ignored(const struct engine_ops *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_ignored; i++)
+		if (strcmp(e->ignored[i].name, name) == 0)
+			return &e->ignored[i];
+	return NULL;
+}
+
+struct words {
+	const struct yaml_node *written;
+	const char *text; /* start of the copy that is cut up */
+	char *save;
+};
+
+static struct err_pos word_pos(const struct words *w, const char *word)
+{
+	struct err_pos pos = w->written->pos;
+
+	if (pos.col > 0)
+		pos.col += (int)(word - w->text) + w->written->quoted;
+	return pos;
+}
+
+/* Enters one flag and its value into the map, taking the value from the words when it has none yet. */
+static int add_flag(const struct engine_ops *e, struct words *w, char *word, struct yaml_node *map, struct arena *a,
+	struct err *err)
+{
+	struct err_pos pos = word_pos(w, word);
+	char *name = word + strspn(word, "-"), *value = strchr(name, '=');
+
+	if (value)
+		*value++ = '\0';
+	const struct engine_ignored *ignored = find_ignored(e, name);
+	const char *key = own_name(e, name);
+	const struct param *row = param_find(e->flag, e->n_flags, key);
+	if (!row && !ignored)
+		return unknown_flag(e, word, name, &pos, err);
+	if (!value && (ignored ? ignored->has_value : row->kind != PARAM_KIND_FLAG)) {
+		value = strtok_r(NULL, " \t\n", &w->save);
+		if (!value)
+			return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);
+	}
+	if (ignored)
+		return 0;
+
+	struct yaml_node *n = yaml_get(map, key);
+	if (n && e->repeats && strcmp(key, e->repeats) == 0) {
+		n->text = arena_printf(a, "%s,%s", n->text, value);
+		return 0;
+	}
+	if (n)
+		return err_at(err, ERR_INPUT, &pos, "flag '%s' is there twice", word);
+	n = new_node(a, YAML_SCALAR, pos);
+	n->key = key;
+	n->text = value ? value : "yes";
+	struct yaml_node **link = &map->child;
+	while (*link)
+		link = &(*link)->next;
+	*link = n;
+	return 0;
+}
+
 /* The words of a command line. */
 static int text_to_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
 	struct yaml_node *map, struct err *err)
 {
 	char *text = arena_strdup(a, written->text);
-	struct yaml_node **link = &map->child;
-	char *save;
+	struct words w = {written, text, NULL};
 
-	for (char *word = strtok_r(text, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save)) {
-		struct err_pos pos = written->pos;
-		if (pos.col > 0)
-			pos.col += (int)(word - text) + written->quoted;
+	for (char *word = strtok_r(text, " \t\n", &w.save); word; word = strtok_r(NULL, " \t\n", &w.save)) {
+		struct err_pos pos = word_pos(&w, word);
 		if (!is_flag(word))
 			return err_at(err, ERR_INPUT, &pos, "'%s' is no flag of %s: a flag begins with '-'", word, e->name);
+		if (add_flag(e, &w, word, map, a, err))
+			return -1;
+	}
+	return 0;
+}
 
-		struct yaml_node *n = new_node(a, YAML_SCALAR, pos);
-		n->key = word + strspn(word, "-");
-		char *equals = strchr(n->key, '=');
-		const struct param *row;
-		if (equals) {
-			*equals = '\0';
-			n->text = equals + 1;
-		}
-		row = param_find(e->flag, e->n_flags, n->key);
-		if (!row)
-			return unknown_flag(e, word, n->key, &pos, err);
-		if (!n->text && row->kind != PARAM_KIND_FLAG) {
-			n->text = strtok_r(NULL, " \t\n", &save);
-			if (!n->text)
-				return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);
-		} else if (!n->text) {
-			n->text = "yes";
-		}
+/* The same keys under their own names, without those that are ignored. */
+static int own_keys(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
+	struct yaml_node *map, struct err *err)
+{
+	struct yaml_node **link = &map->child;
+
+	for (const struct yaml_node *from = written->child; from; from = from->next) {
+		if (find_ignored(e, from->key))
+			continue;
+		struct yaml_node *n = arena_new(a, struct yaml_node);
+		*n = *from;
+		n->key = own_name(e, from->key);
+		n->next = NULL;
 		if (yaml_get(map, n->key))
-			return err_at(err, ERR_INPUT, &pos, "flag '%s' is there twice", word);
+			return err_at(err, ERR_INPUT, &from->key_pos, "flag '%s' is there twice, as '%s' too", from->key,
+				n->key);
 		*link = n;
 		link = &n->next;
 	}
@@ -120,8 +190,12 @@ int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written
 		return err_at(err, ERR_INPUT, &written->pos, "'flags' must be a map or a text, not a list");
 	if (written->kind == YAML_SCALAR)
 		return text_to_map(e, written, a, map, err);
-	*out = yaml_overlay(a, map, written);
-	return 0;
+	return own_keys(e, written, a, map, err);
+}
+
+const char *engine_flag_name(const struct engine_ops *e, const char *name)
+{
+	return own_name(e, name);
 }
 
 int engine_flags_fill(const struct engine_ops *e, const struct yaml_node *map, struct arena *a, void **out,

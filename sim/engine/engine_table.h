@@ -10,13 +10,26 @@
 #define SIM_ENGINE_ENGINE_TABLE_H
 
 #include "base/param.h"
+#include "sim/exec/cost.h"
 #include "sim/exec/exec.h"
 
 struct engine_job {
 	const struct model *model;
 	const struct hw_machine *machine;
+	const struct cost *cost; /* what its kernels reach; NULL for an engine without `kernels` */
 	const struct trace *trace;
 	const void *flags; /* the engine's own struct */
+};
+
+/* A second name of a flag. */
+struct engine_alias {
+	const char *name, *key;
+};
+
+/* A flag that is known and has no influence on time or memory. */
+struct engine_ignored {
+	const char *name;
+	bool has_value;
 };
 
 struct engine_ops {
@@ -25,7 +38,15 @@ struct engine_ops {
 	const char *help;
 	const struct param *flag;
 	size_t n_flags, flags_size;
+	const struct engine_alias *alias;
+	size_t n_aliases;
+	const struct engine_ignored *ignored;
+	size_t n_ignored;
+	const char *repeats;  /* a flag whose values add up, joined by commas; NULL: none */
+	const char *kernels;  /* file of hw/kernels that says what its kernels reach; NULL: all there is */
 	bool overheads; /* pays latencies and launches */
+	/* Most rows of a prefill step; NULL, or 0: all in one. */
+	uint64_t (*prefill_rows)(const void *flags);
 	/* Decides and books everything; a placement that does not fit is no error. */
 	int (*place)(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);
 	/* State for one run of steps. */
@@ -34,6 +55,7 @@ struct engine_ops {
 };
 
 extern const struct engine_ops engine_ideal;
+extern const struct engine_ops engine_llamacpp;
 
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);
@@ -44,6 +66,8 @@ int engine_find(const char *name, const struct err_pos *pos, const struct engine
    flag names without dashes. The result can be overridden key by key and then goes to engine_flags_fill. */
 int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
 	struct yaml_node **out, struct err *err);
+/* The name under which the map holds a flag that may be written by an alias. */
+const char *engine_flag_name(const struct engine_ops *e, const char *name);
 int engine_flags_fill(const struct engine_ops *e, const struct yaml_node *map, struct arena *a, void **out,
 	struct err *err);
 

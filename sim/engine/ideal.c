@@ -13,6 +13,7 @@
 
 #include "models/kvcache.h"
 #include "sim/engine/engine_table.h"
+#include "sim/exec/lower.h"
 
 enum host_use { HOST_STREAM, HOST_COMPUTE };
 static const char *const host_choices[] = {"stream", "compute", NULL};
@@ -65,9 +66,18 @@ static struct place_spot gpu_resident(const struct plan *plan)
 	return (struct place_spot){(int16_t)plan->gpu_mem, (int16_t)plan->gpu, PLACE_RESIDENT};
 }
 
-/* Where the bytes of a layer that is not resident go: RAM while there is room, then the drive. */
+/* Unified memory: the GPU computes from RAM, and what is in RAM needs no copy. */
+static bool unified(const struct plan *plan)
+{
+	return plan->gpu_mem == plan->ram;
+}
+
+/* Where the bytes of a layer that is not resident go: RAM while there is room, then the drive. With unified
+   memory a layer that would have to be streamed leaves RAM. */
 static int away_memory(const struct plan *plan, const struct placement *p, uint64_t bytes, uint64_t *ram_booked)
 {
+	if (plan->drive >= 0 && unified(plan) && plan->flags->host == HOST_STREAM)
+		return plan->drive;
 	if (plan->drive < 0 || *ram_booked + bytes <= ledger_free(&p->ledger, plan->ram)) {
 		*ram_booked += bytes;
 		return plan->ram;
@@ -85,7 +95,9 @@ static void place_away(const struct plan *plan, struct placement *p, uint32_t i,
 		weights.device = (int16_t)plan->cpu;
 		weights.mode = memory == plan->ram ? PLACE_RESIDENT : PLACE_STREAMED;
 		kv = (struct place_spot){(int16_t)plan->ram, (int16_t)plan->cpu, PLACE_RESIDENT};
-	} else if (plan->flags->kv == KV_RAM) {
+	} else if (memory == plan->gpu_mem) {
+		weights.mode = PLACE_RESIDENT;
+	} else if (plan->flags->kv == KV_RAM && !unified(plan)) {
 		kv = (struct place_spot){(int16_t)plan->ram, (int16_t)plan->gpu, PLACE_STREAMED};
 	}
 	place_layer(p, (int)i, weights, kv);
@@ -141,9 +153,11 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	for (uint32_t i = 0; i < m->n_layer; i++) {
 		if (resident(plan, i)) {
 			struct place_spot kv = gpu_resident(plan);
-			if (plan->flags->kv == KV_RAM)
+			if (plan->flags->kv == KV_RAM && !unified(plan))
 				kv = (struct place_spot){(int16_t)plan->ram, (int16_t)plan->gpu, PLACE_STREAMED};
 			place_layer(p, (int)i, gpu_resident(plan), kv);
+			if (unified(plan))
+				ram_booked += place_layer_bytes(m, (int)i);
 		} else {
 			place_away(plan, p, i, &ram_booked);
 		}
@@ -263,9 +277,7 @@ struct ideal {
 	op_ref *buffer;      /* by staging buffer: the last kernel that used it */
 	uint64_t next_buffer;
 	op_ref *kv_stored;   /* by layer: the last copy of new entries to where its cache lives */
-	op_ref last;         /* kernel before, in the order of the model */
-	int device;          /* that has the hidden states */
-	const struct trace_step *step;
+	struct lower chain;
 };
 
 static void *ideal_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
@@ -275,20 +287,8 @@ static void *ideal_state_new(const struct engine_job *job, const struct placemen
 	s->flags = job->flags;
 	s->buffer = arena_array(a, op_ref, s->flags->buffers);
 	s->kv_stored = arena_array(a, op_ref, p->model->n_layer);
+	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	return s;
-}
-
-/* Brings the hidden states to where they are needed next. */
-static void move_to(struct exec *x, struct ideal *s, int device)
-{
-	const struct hw_machine *hw = x->placement->machine;
-	int from = hw->devices[s->device].memory, to = hw->devices[device].memory;
-
-	if (from != to)
-		s->last = exec_copy(x, from, to,
-			(double)s->step->n_tokens * x->placement->model->hidden * HIDDEN_ELEMENT_BYTES, true, s->last,
-			0);
-	s->device = device;
 }
 
 /* One group: each part's bytes are fetched, where they must be, and multiplied where it says. share: part of the
@@ -307,9 +307,13 @@ static void run_group(struct exec *x, struct ideal *s, const struct place_group 
 		if (part->spot.mode == PLACE_STREAMED)
 			fetched = exec_copy(x, part->spot.memory, hw->devices[device].memory, bytes, true,
 				buffer_free, 0);
-		move_to(x, s, device);
-		s->last = exec_kernel(x, device, bytes, flops_per_param * (double)part->params,
-			platform_dtype(&hw->devices[device], part->type), s->last, fetched);
+		lower_move_to(&s->chain, device);
+		struct platform_work work = {
+			.bytes = bytes,
+			.flops = flops_per_param * (double)part->params,
+			.dtype = platform_dtype(&hw->devices[device], part->type),
+		};
+		s->chain.last = exec_kernel(x, device, &work, s->chain.last, fetched);
 	}
 }
 
@@ -327,11 +331,15 @@ static void run_attention(struct exec *x, struct ideal *s, const struct trace_ac
 	if (kv->mode == PLACE_STREAMED && held > fresh)
 		fetched = exec_copy(x, kv->memory, d->memory, held - fresh, true, buffer_free,
 			s->kv_stored[read->layer]);
-	move_to(x, s, kv->device);
-	s->last = exec_kernel(x, kv->device, held + fresh, model_attention_flops(l, 1, read->kv_pairs),
-		platform_dtype(d, p->kv_type), s->last, fetched);
+	lower_move_to(&s->chain, kv->device);
+	struct platform_work work = {
+		.bytes = held + fresh,
+		.flops = model_attention_flops(l, 1, read->kv_pairs),
+		.dtype = platform_dtype(d, p->kv_type),
+	};
+	s->chain.last = exec_kernel(x, kv->device, &work, s->chain.last, fetched);
 	if (kv->mode == PLACE_STREAMED)
-		s->kv_stored[read->layer] = exec_copy(x, d->memory, kv->memory, fresh, true, s->last, 0);
+		s->kv_stored[read->layer] = exec_copy(x, d->memory, kv->memory, fresh, true, s->chain.last, 0);
 }
 
 static bool layer_streams(const struct placement *p, int layer)
@@ -343,19 +351,6 @@ static bool layer_streams(const struct placement *p, int layer)
 			if (p->group[layer][g].part[i].spot.mode == PLACE_STREAMED)
 				return true;
 	return false;
-}
-
-/* The experts of a layer that the step hits, as one: how many, and rows over all of them. Returns the access behind them. */
-static const struct trace_access *sum_experts(const struct trace_access *a, const struct trace_access *end,
-	double *n_hit, double *rows)
-{
-	int layer = a->layer;
-
-	for (*n_hit = *rows = 0; a < end && a->kind == TRACE_EXPERT && a->layer == layer; a++) {
-		*n_hit += 1;
-		*rows += (double)a->tokens;
-	}
-	return a;
 }
 
 /* The accesses of one layer; returns the first of the next. */
@@ -388,14 +383,14 @@ static const struct trace_access *run_layer(struct exec *x, struct ideal *s, con
 			a++;
 			break;
 		case TRACE_EXPERT:
-			a = sum_experts(a, end, &n_hit, &rows);
+			a = lower_sum_experts(a, end, &n_hit, &rows);
 			run_group(x, s, g, n_hit / p->model->layers[layer].n_expert,
 				2.0 * rows / p->model->layers[layer].n_expert, buffer_free);
 			break;
 		}
 	}
 	if (streams) {
-		s->buffer[slot] = s->last;
+		s->buffer[slot] = s->chain.last;
 		s->next_buffer++;
 	}
 	return a;
@@ -421,17 +416,14 @@ static int ideal_lower(struct exec *x, void *state, const struct trace_step *ste
 	const struct trace_access *a = step->access, *end = a + step->n_access;
 
 	(void)err;
-	s->step = step;
-	s->last = x->step_end;
-	/* A step begins with token numbers, which are at hand wherever the embedding is. */
-	s->device = x->placement->group[x->placement->model->n_layer][MODEL_EMBED].part[0].spot.device;
+	lower_begin(&s->chain, x, step);
 	while (a < end) {
 		if (a->layer == MODEL_NO_LAYER)
 			run_global(x, s, a++);
 		else
 			a = run_layer(x, s, a, end);
 	}
-	*last = s->last;
+	*last = s->chain.last;
 	return 0;
 }
 

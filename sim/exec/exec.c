@@ -144,14 +144,25 @@ op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op
 	return add(x, EXEC_COPY, &op, after, after2);
 }
 
-op_ref exec_kernel(struct exec *x, int device, double bytes, double flops, enum hw_dtype dtype, op_ref after,
-	op_ref after2)
+op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2)
 {
 	struct platform_path path;
 	struct sim_op op;
 
-	if (bytes <= 0 && flops <= 0)
-		return exec_join(x, after, after2);
-	platform_kernel(&x->platform, device, bytes, flops, dtype, x->overheads, &path, &op);
+	if (work->bytes <= 0 && work->flops <= 0)
+		return exec_wait(x, work->latency_s, exec_join(x, after, after2));
+	platform_kernel(&x->platform, device, work, &path, &op);
 	return add(x, EXEC_KERNEL, &op, after, after2);
+}
+
+op_ref exec_wait(struct exec *x, double seconds, op_ref after)
+{
+	if (seconds <= 0)
+		return after;
+
+	struct sim_op op = {.unit = SIM_NONE,
+		.stream = SIM_NONE,
+		.latency = sim_from_seconds(seconds),
+		.cap_resource = SIM_NONE};
+	return add(x, EXEC_WAIT, &op, after, 0);
 }

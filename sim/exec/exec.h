@@ -36,7 +36,7 @@ struct exec_record {
 typedef void exec_step_fn(void *ctx, const struct exec_record *r);
 
 /* What an operation was, in its tag. Step ends carry EXEC_STEP and the step's place in the run. */
-enum exec_kind { EXEC_STEP, EXEC_COPY, EXEC_KERNEL, EXEC_JOIN };
+enum exec_kind { EXEC_STEP, EXEC_COPY, EXEC_KERNEL, EXEC_JOIN, EXEC_WAIT };
 
 static inline enum exec_kind exec_tag_kind(uint32_t tag)
 {
@@ -90,9 +90,10 @@ int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, 
 void exec_label(struct exec *x, int layer, enum model_group g);
 /* A copy, in the stream of its unit. Waits for `after` (0: nothing) besides. With no bytes it only joins the two. */
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
-/* A kernel on a device, no stream. with neither bytes nor flops it only joins the two. */
-op_ref exec_kernel(struct exec *x, int device, double bytes, double flops, enum hw_dtype dtype, op_ref after,
-	op_ref after2);
+/* A kernel on a device, no stream; with neither bytes nor flops it only joins the two, after its latency. */
+op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2);
+/* Time that passes: a launch, a synchronisation. seconds 0 gives `after` back. */
+op_ref exec_wait(struct exec *x, double seconds, op_ref after);
 /* Ends when both have ended. */
 op_ref exec_join(struct exec *x, op_ref a, op_ref b);
 

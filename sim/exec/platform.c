@@ -97,7 +97,8 @@ void platform_init(struct platform *p, const struct hw_machine *m, struct arena 
 		p->compute_resource[i] =
 			add_resource(p, arena_printf(a, "%s.compute", d->name), reference_flops(d), false);
 		p->kernel_unit[i] = add_unit(p, d->name);
-		if (d->kind == HW_DEVICE_GPU)
+		/* Nothing is copied to a GPU that computes from RAM. */
+		if (d->kind == HW_DEVICE_GPU && m->memories[d->memory].kind == HW_MEMORY_GPU)
 			add_copy_units(p, d->memory, d->copy_engines, a);
 	}
 }
@@ -171,28 +172,39 @@ void platform_copy(const struct platform *p, int from, int to, double bytes, boo
 	op->n_hops = path->n;
 }
 
-void platform_kernel(const struct platform *p, int device, double bytes, double flops, enum hw_dtype dtype,
-	bool overheads, struct platform_path *path, struct sim_op *op)
+void platform_kernel(const struct platform *p, int device, const struct platform_work *work,
+	struct platform_path *path, struct sim_op *op)
 {
 	const struct hw_device *d = &p->machine->devices[device];
-	double reference = p->capacity[p->compute_resource[device]];
+	int memory = p->memory_resource[d->memory], compute = p->compute_resource[device];
+	double read_share = work->read_share > 0 ? work->read_share : 1;
+	double compute_share = work->compute_share > 0 ? work->compute_share : 1;
 	/* Arithmetic in another type is slower or faster by the ratio of the rates. */
-	double work = flops * reference / hw_num_value(&d->flops_s[dtype]);
+	double flops = work->flops * p->capacity[compute] / hw_num_value(&d->flops_s[work->dtype]) / compute_share;
 
 	*op = (struct sim_op){
 		.unit = p->kernel_unit[device],
 		.stream = SIM_NONE,
-		.latency = overheads ? sim_from_seconds(hw_num_value(&d->launch_s)) : 0,
-		.amount = bytes > 0 ? bytes : work,
+		.latency = sim_from_seconds(work->latency_s),
+		.amount = work->bytes > 0 ? work->bytes : flops,
 		.cap_resource = SIM_NONE,
 	};
 	path->n = 0;
-	if (bytes > 0) {
-		add_hop(path, p->memory_resource[d->memory], 1);
-		if (work > 0)
-			add_hop(path, p->compute_resource[device], work / bytes);
-	} else if (work > 0) {
-		add_hop(path, p->compute_resource[device], 1);
+	if (work->bytes > 0) {
+		double reach = hw_num_value(&d->bandwidth_bytes_s);
+
+		/* A device may reach less than all of a bus it shares. */
+		if (!(reach > 0 && reach < p->capacity[memory]))
+			reach = p->capacity[memory];
+		add_hop(path, memory, 1);
+		if (flops > 0)
+			add_hop(path, compute, flops / work->bytes);
+		if (read_share * reach < p->capacity[memory]) {
+			op->cap = read_share * reach;
+			op->cap_resource = memory;
+		}
+	} else if (flops > 0) {
+		add_hop(path, compute, 1);
 	}
 	op->hop = path->hop;
 	op->n_hops = path->n;

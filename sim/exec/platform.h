@@ -58,9 +58,19 @@ struct platform_path {
 void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
 	struct platform_path *path, struct sim_op *op);
 
-/* A kernel on a device that reads or writes bytes of its own memory and does flops. One of the two must be > 0. */
-void platform_kernel(const struct platform *p, int device, double bytes, double flops, enum hw_dtype dtype,
-	bool overheads, struct platform_path *path, struct sim_op *op);
+/* What a kernel (or one of the host's tasks) has to do, and how well it does it. */
+struct platform_work {
+	double bytes; /* of the device's own memory, read or written */
+	double flops; /* one of the two must be > 0 */
+	enum hw_dtype dtype;
+	double read_share;    /* of the memory's rate that it reaches alone; 0 means 1 */
+	double compute_share; /* of the device's arithmetic rate for dtype; 0 means 1 */
+	double latency_s;     /* launches, barriers, waits: before it begins */
+};
+
+/* A kernel on a device: path, unit, cap, latency. */
+void platform_kernel(const struct platform *p, int device, const struct platform_work *work,
+	struct platform_path *path, struct sim_op *op);
 
 /* The operand type with which a device computes on weights of a type: what it has a rate for, at best the type's own. */
 enum hw_dtype platform_dtype(const struct hw_device *d, const struct quant_type *type);

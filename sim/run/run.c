@@ -27,7 +27,7 @@
 
 /* What steps cost, summed: seconds, and by resource units moved, seconds busy and seconds on the critical
    path (the last entry is overhead). One flat array so that sums and interpolation are one loop. */
-struct cost {
+struct tally {
 	size_t n;
 	double *v;
 };
@@ -35,6 +35,7 @@ struct cost {
 struct job {
 	const struct scenario *scenario;
 	const struct placement *placement;
+	const struct cost *cost;
 	const struct trace *trace;
 	const struct run_options *options;
 	struct arena *arena; /* of the run: sums; each simulation takes from it and gives back */
@@ -43,84 +44,103 @@ struct job {
 };
 
 struct outcome {
-	struct cost prefill, decode;
+	struct tally prefill, decode;
 };
 
-static size_t cost_len(int n_resources)
+static size_t tally_len(int n_resources)
 {
 	return 1 + 3 * (size_t)n_resources + 1;
 }
 
-static struct cost cost_new(int n_resources, struct arena *a)
+static struct tally tally_new(int n_resources, struct arena *a)
 {
-	size_t n = cost_len(n_resources);
+	size_t n = tally_len(n_resources);
 
-	return (struct cost){n, arena_array(a, double, n)};
+	return (struct tally){n, arena_array(a, double, n)};
 }
 
-static double *cost_moved(const struct cost *c)
+static double *tally_moved(const struct tally *c)
 {
 	return c->v + 1;
 }
 
-static double *cost_busy(const struct cost *c)
+static double *tally_busy(const struct tally *c)
 {
 	return c->v + 1 + (c->n - 2) / 3;
 }
 
-static double *cost_charge(const struct cost *c)
+static double *tally_charge(const struct tally *c)
 {
 	return c->v + 1 + 2 * ((c->n - 2) / 3);
 }
 
 /* sum += k * c */
-static void cost_add(struct cost *sum, double k, const struct cost *c)
+static void tally_add(struct tally *sum, double k, const struct tally *c)
 {
 	for (size_t i = 0; i < sum->n; i++)
 		sum->v[i] += k * c->v[i];
 }
 
-static struct engine_job engine_job(const struct scenario *s, const struct trace *t)
+static struct engine_job engine_job(const struct scenario *s, const struct cost *cost, const struct trace *t)
 {
-	return (struct engine_job){.model = s->model, .machine = s->machine, .trace = t, .flags = s->flags};
+	return (struct engine_job){
+		.model = s->model, .machine = s->machine, .cost = cost, .trace = t, .flags = s->flags};
+}
+
+/* The constants of a run that have a spread: a copy of the machine's and of the engine's, which may be changed. */
+struct constants {
+	struct hw_machine *machine;
+	struct cost *cost;
+	struct hw_num_ref *ref[2]; /* of the machine, of the engine */
+	size_t n[2];
+};
+
+static void constants_init(struct constants *c, const struct job *job)
+{
+	*c = (struct constants){.machine = hw_machine_copy(job->placement->machine, job->arena)};
+	c->n[0] = hw_numbers(c->machine, job->arena, &c->ref[0]);
+	if (job->cost) {
+		c->cost = cost_copy(job->cost, job->arena);
+		c->n[1] = cost_numbers(c->cost, job->arena, &c->ref[1]);
+	}
 }
 
 /* Turns the running totals at step ends into what each step cost, and sums that by phase. */
 struct collector {
 	uint64_t n_prefill;
 	uint64_t last;               /* step; those behind it are only there for it to prefetch from */
-	struct cost total;           /* up to the step that ended last */
-	struct cost step;            /* of that step alone */
-	struct cost prefill, decode; /* sums */
+	struct tally total;           /* up to the step that ended last */
+	struct tally step;            /* of that step alone */
+	struct tally prefill, decode; /* sums */
 };
 
 static void collector_init(struct collector *c, const struct job *job)
 {
 	c->n_prefill = job->trace->n_prefill;
-	c->total = cost_new(job->n_resources, job->arena);
-	c->step = cost_new(job->n_resources, job->arena);
-	c->prefill = cost_new(job->n_resources, job->arena);
-	c->decode = cost_new(job->n_resources, job->arena);
+	c->total = tally_new(job->n_resources, job->arena);
+	c->step = tally_new(job->n_resources, job->arena);
+	c->prefill = tally_new(job->n_resources, job->arena);
+	c->decode = tally_new(job->n_resources, job->arena);
 }
 
 static void on_step(void *ctx, const struct exec_record *r)
 {
 	struct collector *c = ctx;
 	size_t n = (c->total.n - 2) / 3;
-	struct cost now = c->step; /* the totals first, then less those before */
+	struct tally now = c->step; /* the totals first, then less those before */
 
 	if (r->step > c->last)
 		return;
 	now.v[0] = sim_seconds(r->end);
 	for (size_t i = 0; i < n; i++) {
-		cost_moved(&now)[i] = r->moved[i];
-		cost_busy(&now)[i] = sim_seconds(r->busy[i]);
+		tally_moved(&now)[i] = r->moved[i];
+		tally_busy(&now)[i] = sim_seconds(r->busy[i]);
 	}
 	for (size_t i = 0; i <= n; i++)
-		cost_charge(&now)[i] = sim_seconds(r->charge[i]);
-	cost_add(&c->step, -1, &c->total);
-	cost_add(&c->total, 1, &c->step);
-	cost_add(r->step < c->n_prefill ? &c->prefill : &c->decode, 1, &c->step);
+		tally_charge(&now)[i] = sim_seconds(r->charge[i]);
+	tally_add(&c->step, -1, &c->total);
+	tally_add(&c->total, 1, &c->step);
+	tally_add(r->step < c->n_prefill ? &c->prefill : &c->decode, 1, &c->step);
 }
 
 /* Simulates steps first .. last from an idle machine, and one more if there is one, since a step also works for
@@ -128,7 +148,7 @@ static void on_step(void *ctx, const struct exec_record *r)
 static int simulate(struct job *job, uint64_t first, uint64_t last, struct collector *c, struct err *err)
 {
 	const struct engine_ops *engine = job->scenario->engine;
-	struct engine_job ej = engine_job(job->scenario, job->trace);
+	struct engine_job ej = engine_job(job->scenario, job->cost, job->trace);
 	uint64_t n_steps = job->trace->n_prefill + job->trace->n_decode;
 	uint64_t end = last + 1 < n_steps ? last + 2 : n_steps;
 	struct arena_mark mark = arena_mark(job->arena);
@@ -145,7 +165,7 @@ static int simulate(struct job *job, uint64_t first, uint64_t last, struct colle
 }
 
 /* Cost of one decode step in the middle of many. */
-static int window(struct job *job, uint64_t decode_step, struct cost *cost, struct err *err)
+static int window(struct job *job, uint64_t decode_step, struct tally *cost, struct err *err)
 {
 	uint64_t last = job->trace->n_prefill + decode_step;
 	uint64_t before = decode_step < WARM_UP_STEPS ? decode_step : WARM_UP_STEPS;
@@ -160,20 +180,20 @@ static int window(struct job *job, uint64_t decode_step, struct cost *cost, stru
 }
 
 /* Adds the steps behind lo up to hi, whose costs lie on a line: n lo + (hi - lo)(n + 1) / 2. */
-static void add_line(struct cost *sum, uint64_t n, const struct cost *lo, const struct cost *hi)
+static void add_line(struct tally *sum, uint64_t n, const struct tally *lo, const struct tally *hi)
 {
 	double k = ((double)n + 1) / 2;
 
-	cost_add(sum, (double)n - k, lo);
-	cost_add(sum, k, hi);
+	tally_add(sum, (double)n - k, lo);
+	tally_add(sum, k, hi);
 }
 
 /* Adds the steps behind lo up to hi: halves the stretch until its middle lies on the line. */
-static int add_smooth(struct job *job, uint64_t lo, uint64_t hi, const struct cost *at_lo, const struct cost *at_hi,
-	struct cost *sum, struct err *err)
+static int add_smooth(struct job *job, uint64_t lo, uint64_t hi, const struct tally *at_lo, const struct tally *at_hi,
+	struct tally *sum, struct err *err)
 {
 	uint64_t mid = lo + (hi - lo) / 2;
-	struct cost at_mid = cost_new(job->n_resources, job->arena);
+	struct tally at_mid = tally_new(job->n_resources, job->arena);
 
 	if (hi - lo <= SHORT_STEPS) {
 		add_line(sum, hi - lo, at_lo, at_hi);
@@ -193,10 +213,10 @@ static int add_smooth(struct job *job, uint64_t lo, uint64_t hi, const struct co
 }
 
 /* The same for steps that differ at random: windows at equal distances, lines between them. */
-static int add_random(struct job *job, uint64_t lo, uint64_t hi, uint64_t n_windows, const struct cost *at_lo,
-	struct cost *sum, struct err *err)
+static int add_random(struct job *job, uint64_t lo, uint64_t hi, uint64_t n_windows, const struct tally *at_lo,
+	struct tally *sum, struct err *err)
 {
-	struct cost before = cost_new(job->n_resources, job->arena), at = cost_new(job->n_resources, job->arena);
+	struct tally before = tally_new(job->n_resources, job->arena), at = tally_new(job->n_resources, job->arena);
 	uint64_t from = lo;
 
 	memcpy(before.v, at_lo->v, at_lo->n * sizeof(*at_lo->v));
@@ -213,16 +233,16 @@ static int add_random(struct job *job, uint64_t lo, uint64_t hi, uint64_t n_wind
 
 enum effort { EFFORT_EXACT, EFFORT_NORMAL, EFFORT_QUICK };
 
-static int add_tail(struct job *job, uint64_t lo, enum effort effort, const struct cost *at_lo, struct cost *sum,
+static int add_tail(struct job *job, uint64_t lo, enum effort effort, const struct tally *at_lo, struct tally *sum,
 	struct err *err)
 {
 	uint64_t hi = job->trace->n_decode - 2;
-	struct cost at_hi = cost_new(job->n_resources, job->arena), end = cost_new(job->n_resources, job->arena);
+	struct tally at_hi = tally_new(job->n_resources, job->arena), end = tally_new(job->n_resources, job->arena);
 
 	/* The last step stands apart: it has no next one to work for. */
 	if (window(job, hi + 1, &end, err))
 		return -1;
-	cost_add(sum, 1, &end);
+	tally_add(sum, 1, &end);
 	if (!job->trace->smooth)
 		return add_random(job, lo, hi, effort == EFFORT_QUICK ? 2 : RANDOM_WINDOWS, at_lo, sum, err);
 	if (window(job, hi, &at_hi, err))
@@ -274,10 +294,10 @@ static void fill_metrics(const struct job *job, const struct outcome *o, double 
 
 /* A window sees its own stretch of the critical path, which may enter on one resource and leave on another: shares
    can come out a hair below zero. Clamped, and made to sum to the whole again. */
-static void share_out(struct cost *all)
+static void share_out(struct tally *all)
 {
 	size_t n = (all->n - 2) / 3 + 1;
-	double *charge = cost_charge(all), sum = 0;
+	double *charge = tally_charge(all), sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		charge[i] = fmax(charge[i], 0);
@@ -291,23 +311,23 @@ static void fill_resources(const struct job *job, const struct platform *pf, con
 	struct result *r)
 {
 	double total_s = o->prefill.v[0] + o->decode.v[0];
-	struct cost all = cost_new(job->n_resources, job->arena);
+	struct tally all = tally_new(job->n_resources, job->arena);
 
 	if (job->n_resources > RESULT_MAX_RESOURCES)
 		BUG("%d resources", job->n_resources);
-	cost_add(&all, 1, &o->prefill);
-	cost_add(&all, 1, &o->decode);
+	tally_add(&all, 1, &o->prefill);
+	tally_add(&all, 1, &o->decode);
 	share_out(&all);
 	r->n_resources = job->n_resources;
 	for (int i = 0; i < job->n_resources; i++) {
 		struct result_resource *res = &r->resource[i];
 		snprintf(res->name, sizeof(res->name), "%s", pf->resource_name[i]);
-		res->busy = cost_busy(&all)[i] / total_s;
-		res->utilisation = cost_moved(&all)[i] / total_s / pf->capacity[i];
-		res->bytes = pf->counts_bytes[i] ? cost_moved(&all)[i] : NAN;
-		res->critical = cost_charge(&all)[i] / total_s;
+		res->busy = tally_busy(&all)[i] / total_s;
+		res->utilisation = tally_moved(&all)[i] / total_s / pf->capacity[i];
+		res->bytes = pf->counts_bytes[i] ? tally_moved(&all)[i] : NAN;
+		res->critical = tally_charge(&all)[i] / total_s;
 	}
-	r->critical_overhead = cost_charge(&all)[job->n_resources] / total_s;
+	r->critical_overhead = tally_charge(&all)[job->n_resources] / total_s;
 }
 
 /* Bytes of one decode step into the estimate. */
@@ -360,16 +380,17 @@ static int upper_bound(const struct placement *p, const struct trace *t, struct 
 	return 0;
 }
 
-/* Another machine under the same placement. */
-static int with_machine(const struct job *job, const struct hw_machine *m, enum effort effort,
+/* Other constants under the same placement. */
+static int with_constants(const struct job *job, const struct constants *c, enum effort effort,
 	double value[RESULT_FIELD_N], struct err *err)
 {
 	struct placement p = *job->placement;
 	struct job other = *job;
 	struct outcome o;
 
-	p.machine = m;
+	p.machine = c->machine;
 	other.placement = &p;
+	other.cost = c->cost;
 	if (simulate_all(&other, effort, &o, err))
 		return -1;
 	fill_metrics(&other, &o, value);
@@ -382,50 +403,64 @@ static void scale(struct hw_num *num, double factor)
 	num->measured *= factor;
 }
 
-/* True when the number limits some of the time: one of the capacities it decides does, or it is a time and there is
-   overhead. */
-static bool matters(const struct result *r, const struct platform *base, const struct platform *moved,
-	const struct hw_num_ref *ref)
+/* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
+   or it is a share that an engine's kernels reach. */
+static bool matters(const struct result *r, const struct platform *base, const struct constants *c,
+	const struct hw_num_ref *ref, struct arena *a)
 {
+	struct platform moved;
+
 	if (ref->dim == UNIT_TIME)
 		return r->critical_overhead > NEGLIGIBLE_SHARE;
+	if (ref->dim == UNIT_FRACTION)
+		return true;
+	platform_init(&moved, c->machine, a);
 	for (int i = 0; i < base->n_resources; i++)
-		if (base->capacity[i] != moved->capacity[i] && r->resource[i].critical > NEGLIGIBLE_SHARE)
+		if (base->capacity[i] != moved.capacity[i] && r->resource[i].critical > NEGLIGIBLE_SHARE)
 			return true;
 	return false;
 }
 
-/* Each constant that limits something is moved up and down by its spread; the squares of what that does to the
-   logarithms add up, and measurement noise on top. */
+/* What moving one constant up and down by its spread does to the logarithms of the metrics, squared. */
+static int add_variance(struct job *job, const struct platform *base_platform, const struct result *r,
+	struct constants *c, const struct hw_num_ref *ref, const double base[RESULT_FIELD_N],
+	double variance[RESULT_FIELD_N], struct err *err)
+{
+	struct hw_num saved = *ref->num;
+	double value[RESULT_FIELD_N];
+	int rc = 0;
+
+	for (int up = 0; up < 2 && rc == 0; up++) {
+		scale(ref->num, exp(up ? saved.spread : -saved.spread));
+		bool counts = matters(r, base_platform, c, ref, job->arena);
+		if (counts)
+			rc = with_constants(job, c, EFFORT_QUICK, value, err);
+		*ref->num = saved;
+		if (!counts)
+			break;
+		for (int f = 0; f < RESULT_FIELD_N && rc == 0; f++)
+			if (result_fields[f].interval && isfinite(base[f]))
+				variance[f] += pow(log(value[f] / base[f]), 2) / 2;
+	}
+	return rc;
+}
+
+/* Each constant that limits something is moved by its spread; the squares add up, and measurement noise on top. */
 static int fill_interval(struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
 {
 	double base[RESULT_FIELD_N], variance[RESULT_FIELD_N] = {0};
 	struct arena_mark mark = arena_mark(job->arena);
-	struct hw_machine *m = hw_machine_copy(job->placement->machine, job->arena);
-	struct hw_num_ref *ref;
-	size_t n = hw_numbers(m, job->arena, &ref);
+	struct constants c;
 
-	if (with_machine(job, m, EFFORT_QUICK, base, err))
+	constants_init(&c, job);
+	if (with_constants(job, &c, EFFORT_QUICK, base, err))
 		return -1;
-	for (size_t k = 0; k < n; k++) {
-		struct hw_num saved = *ref[k].num;
-		for (int up = 0; up < 2 && saved.spread > 0; up++) {
-			struct platform moved;
-			double value[RESULT_FIELD_N];
-
-			scale(ref[k].num, exp(up ? saved.spread : -saved.spread));
-			platform_init(&moved, m, job->arena);
-			bool counts = matters(r, base_platform, &moved, &ref[k]);
-			if (counts && with_machine(job, m, EFFORT_QUICK, value, err))
+	for (int from = 0; from < 2; from++)
+		for (size_t k = 0; k < c.n[from]; k++)
+			if (c.ref[from][k].num->spread > 0 &&
+				add_variance(job, base_platform, r, &c, &c.ref[from][k], base, variance, err))
 				return -1;
-			*ref[k].num = saved;
-			if (!counts)
-				break;
-			for (int f = 0; f < RESULT_FIELD_N; f++)
-				if (result_fields[f].interval && isfinite(base[f]))
-					variance[f] += pow(log(value[f] / base[f]), 2) / 2;
-		}
-	}
+
 	double z = gsl_cdf_ugaussian_Pinv(0.9); /* 80 % lie between the 10th and the 90th percentile */
 	for (int f = 0; f < RESULT_FIELD_N; f++) {
 		if (!result_fields[f].interval)
@@ -473,19 +508,18 @@ static int explain_change(struct job *job, const struct result *r, int top, enum
 	struct run_why *why, struct err *err)
 {
 	struct arena_mark mark = arena_mark(job->arena);
-	struct hw_machine *m = hw_machine_copy(job->placement->machine, job->arena);
-	struct hw_num_ref *ref;
-	size_t n = hw_numbers(m, job->arena, &ref);
+	struct constants c;
 	double value[RESULT_FIELD_N], base[RESULT_FIELD_N];
 	char prefix[64], was[32], then[32];
 
-	if (with_machine(job, m, EFFORT_QUICK, base, err))
+	constants_init(&c, job);
+	if (with_constants(job, &c, EFFORT_QUICK, base, err))
 		return -1;
 	number_prefix(r->resource[top].name, prefix, sizeof(prefix));
-	for (size_t k = 0; k < n; k++)
-		if (strncmp(ref[k].name, prefix, strlen(prefix)) == 0 && ref[k].dim != UNIT_TIME)
-			scale(ref[k].num, 2);
-	if (with_machine(job, m, EFFORT_QUICK, value, err))
+	for (size_t k = 0; k < c.n[0]; k++)
+		if (strncmp(c.ref[0][k].name, prefix, strlen(prefix)) == 0 && c.ref[0][k].dim != UNIT_TIME)
+			scale(c.ref[0][k].num, 2);
+	if (with_constants(job, &c, EFFORT_QUICK, value, err))
 		return -1;
 	units_format(was, sizeof(was), r->value[metric], result_fields[metric].dim);
 	units_format(then, sizeof(then), r->value[metric] * value[metric] / base[metric], result_fields[metric].dim);
@@ -501,7 +535,7 @@ static void explain_why(const struct job *job, const struct platform *pf, const 
 	const struct result_resource *res = &r->resource[top];
 	bool decode = o->decode.v[0] >= o->prefill.v[0];
 	double steps = decode ? (double)job->trace->n_decode : 1;
-	double moved = cost_moved(decode ? &o->decode : &o->prefill)[top] / steps;
+	double moved = tally_moved(decode ? &o->decode : &o->prefill)[top] / steps;
 	const char *step = decode ? "a decode step" : "the prefill";
 	char amount[32], rate[32];
 
@@ -542,16 +576,23 @@ static void explain_misfit(const struct placement *p, struct run_why *why)
 static int place(const struct scenario *s, const struct trace *t, struct placement *p, struct arena *a,
 	struct err *err)
 {
-	struct engine_job ej = engine_job(s, t);
+	struct engine_job ej = engine_job(s, s->cost, t);
 
 	return s->engine->place(&ej, p, a, err);
+}
+
+static void make_trace(struct trace *t, const struct scenario *s, struct arena *a)
+{
+	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
+
+	trace_synth_init(t, s->model, &s->workload, rows_max, s->seed, a);
 }
 
 int run_place(const struct scenario *s, struct placement *p, struct arena *a, struct err *err)
 {
 	struct trace *t = arena_new(a, struct trace);
 
-	trace_synth_init(t, s->model, &s->workload, s->seed, a);
+	make_trace(t, s, a);
 	return place(s, t, p, a, err);
 }
 
@@ -589,13 +630,14 @@ int run_scenario(const struct scenario *s, const struct run_options *o, struct a
 	double began_s = now_s();
 	struct placement p;
 	struct trace t;
-	struct job job = {.scenario = s, .placement = &p, .trace = &t, .options = o, .arena = a};
+	struct job job = {
+		.scenario = s, .placement = &p, .cost = s->cost, .trace = &t, .options = o, .arena = a};
 	int rc = 0;
 
 	memset(out, 0, sizeof(*out));
 	no_numbers(out);
 	memcpy(out->key, s->key, sizeof(out->key));
-	trace_synth_init(&t, s->model, &s->workload, s->seed, a);
+	make_trace(&t, s, a);
 	if (place(s, &t, &p, a, err))
 		return -1;
 	out->memory = p.ledger;

@@ -20,7 +20,7 @@ static const struct param scenario_params[] = {
 		"element type of the weights (q4_0, q8_0, f16 ...); without it, what the checkpoint has"),
 	PARAM_NODE(struct keys, machine, "machine",
 		"a name from 'offsim hw list', a path, {from: NAME, set: {gpu0.link.gen: 3}}, or an inline machine"),
-	PARAM_TEXT(struct keys, engine, "engine", NULL, "whose order of operations: ideal"),
+	PARAM_TEXT(struct keys, engine, "engine", NULL, "whose order of operations: ideal, llama.cpp"),
 	PARAM_NODE(struct keys, flags, "flags", "the engine's own flags: a map, or text as on its command line"),
 	PARAM_NODE(struct keys, workload, "workload", "batch, prompt, generate, depth"),
 	PARAM_CHOICE(struct keys, routing, "routing", "uniform", routing_choices, "which experts tokens hit"),
@@ -54,14 +54,26 @@ static struct err_pos set_pos(const struct scenario_set *set, struct arena *a)
 	return (struct err_pos){arena_printf(a, "--set %s", set->key), 0, 0};
 }
 
-/* Overrides that begin with prefix, applied to map with the rest of their path. */
-static int apply_sets(const struct scenario *s, const char *prefix, const char *scalar_key, struct yaml_node *map,
-	struct arena *a, struct err *err)
+/* Overrides of the machine, applied to its tree. */
+static int apply_machine_sets(const struct scenario *s, struct yaml_node *tree, struct arena *a, struct err *err)
 {
 	for (size_t i = 0; i < s->n_set; i++) {
 		struct err_pos pos = set_pos(&s->set[i], a);
-		if (starts_with(s->set[i].key, prefix) &&
-			yaml_set_path(a, map, s->set[i].key + strlen(prefix), s->set[i].value, scalar_key, &pos, err))
+		if (starts_with(s->set[i].key, "machine.") &&
+			yaml_set_path(a, tree, s->set[i].key + strlen("machine."), s->set[i].value, "part", &pos, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* Overrides of flags, under any of their names. */
+static int apply_flag_sets(const struct scenario *s, struct arena *a, struct err *err)
+{
+	for (size_t i = 0; i < s->n_set; i++) {
+		struct err_pos pos = set_pos(&s->set[i], a);
+		if (starts_with(s->set[i].key, "flags.") &&
+			yaml_set_path(a, s->flags_node, engine_flag_name(s->engine, s->set[i].key + strlen("flags.")),
+				s->set[i].value, NULL, &pos, err))
 			return -1;
 	}
 	return 0;
@@ -137,7 +149,7 @@ static int load_machine(struct scenario *s, const struct keys *k, struct arena *
 
 	if (hw_machine_resolve(k->machine, a, &tree, err))
 		return -1;
-	if (has_sets(s, "machine.") && apply_sets(s, "machine.", "part", tree, a, err))
+	if (has_sets(s, "machine.") && apply_machine_sets(s, tree, a, err))
 		return -1;
 	s->machine_node = tree;
 	if (hw_machine_load_node(has_sets(s, "machine.") ? tree : k->machine, a, &s->machine, err))
@@ -151,11 +163,11 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 {
 	if (engine_find(k->engine, &yaml_get(root, "engine")->pos, &s->engine, err) ||
 		engine_flags_map(s->engine, k->flags, a, &s->flags_node, err) ||
-		apply_sets(s, "flags.", NULL, s->flags_node, a, err) ||
+		apply_flag_sets(s, a, err) ||
 		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err))
 		return -1;
 	s->engine_name = s->engine->name;
-	return 0;
+	return s->engine->kernels ? cost_load(s->engine->kernels, a, &s->cost, err) : 0;
 }
 
 static int load_workload(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
@@ -205,6 +217,8 @@ static void identify(struct scenario *s, struct arena *a)
 	h = hash_text(h, s->engine->version);
 	h = hash_text(h, model_canonical(s->model, a));
 	h = hash_text(h, hw_machine_canonical(s->machine, a));
+	if (s->cost)
+		h = hash_text(h, cost_canonical(s->cost, a));
 	snprintf(s->key, sizeof(s->key), "%016" PRIx64, h);
 }
 

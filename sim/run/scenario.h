@@ -26,6 +26,7 @@ struct scenario {
 	struct hw_machine *machine;
 	const struct engine_ops *engine;
 	void *flags;              /* the engine's own struct, filled through its table */
+	struct cost *cost;        /* what the engine's kernels reach; NULL for one without such data */
 	struct yaml_node *flags_node, *machine_node, *sweep;
 	struct trace_workload workload;
 	uint64_t seed;

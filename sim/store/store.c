@@ -363,9 +363,10 @@ static int open_file(struct store *s, struct err *err)
 		return fail(s, SQLITE_READONLY, err);
 	sqlite3_extended_result_codes(s->db, 1);
 	sqlite3_busy_timeout(s->db, s->wait_ms);
-	/* A new file holds nothing that a power cut could take: making it waits for no disk. */
+	/* A new file holds nothing that a power cut could take: making it waits for no disk. The migration is what
+	   begins the journal then, and that costs two syncs if a run does. */
 	if (check_file(s, &version, &fresh, err) || (fresh && exec(s, "PRAGMA synchronous = OFF", err)) ||
-		(version < latest_version() && migrate(s, err)) || use_wal(s, &synchronous, err) ||
+		use_wal(s, &synchronous, err) || (version < latest_version() && migrate(s, err)) ||
 		exec(s, synchronous, err) || exec(s, "PRAGMA foreign_keys = ON", err))
 		return -1;
 	return prepare_all(s, err);

@@ -1,7 +1,8 @@
 /*
  * trace.h - what a step touches: the stream of accesses that placement and execution consume.
  *
- * A step is one forward pass: prefill (all prompt tokens of all sequences) or decode (one new token of each).
+ * A step is one forward pass: prefill (prompt tokens of all sequences, a micro-batch at a time) or decode (one
+ * new token of each).
  * Its accesses come in the order in which the model makes them:
  *
  *	step ── embed │ layer 0: weights attn, kv write, kv read, weights ffn │ layer 1: … router, expert 17, expert 3 … │ output
@@ -79,7 +80,8 @@ struct trace {
 	const struct trace_ops *ops;
 	const struct model *model;
 	struct trace_workload workload;
-	uint64_t n_prefill; /* steps: 0 or 1 here */
+	uint64_t n_prefill; /* steps: the prompt in micro-batches */
+	uint64_t rows_max;  /* of a prefill step */
 	uint64_t n_decode;  /* with a prompt generate - 1, since prefill gives the first token; else generate */
 	bool smooth;        /* decode steps differ by their context alone: some may stand for all */
 	void *data;         /* the producer's own, const */
@@ -93,9 +95,9 @@ int trace_step_get(struct trace_cursor *c, enum trace_phase phase, uint64_t inde
 uint64_t trace_max_context(const struct trace *t);
 
 /* Synthesised: dense layers touch everything; experts are drawn for each token, top-k without
-   repetition, uniformly. */
+   repetition, uniformly. The prompts go in steps of at most rows_max rows (0: all in one), all sequences alike. */
 extern const struct trace_ops trace_synth;
-void trace_synth_init(struct trace *t, const struct model *m, const struct trace_workload *w, uint64_t seed,
-	struct arena *a);
+void trace_synth_init(struct trace *t, const struct model *m, const struct trace_workload *w, uint64_t rows_max,
+	uint64_t seed, struct arena *a);
 
 #endif

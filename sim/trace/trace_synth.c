@@ -2,6 +2,7 @@
  * trace_synth.c - the trace nobody recorded: dense layers touch all their weights, attention reads what its
  * window holds, experts are drawn.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -29,29 +30,42 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Sum of min(context + i, window) over the new rows i = 1..n of one sequence: the entries each row sees. */
-static double pairs(uint64_t context, uint64_t n, uint64_t window)
+/* Rows of a step, and those of its phase that came before. */
+static uint64_t rows_before(const struct trace *t, enum trace_phase phase, uint64_t index)
 {
-	uint64_t growing = window ? window > context ? min_u64(n, window - context) : 0 : n;
-	double g = (double)growing;
+	return phase == TRACE_PREFILL ? index * t->rows_max : index * t->workload.batch;
+}
 
-	return g * (double)context + g * (g + 1) / 2 + (double)(n - growing) * (double)window;
+static uint64_t rows_of(const struct trace *t, enum trace_phase phase, uint64_t index)
+{
+	if (phase == TRACE_DECODE)
+		return t->workload.batch;
+	return min_u64(t->rows_max, t->workload.batch * t->workload.prompt - rows_before(t, phase, index));
+}
+
+/* Sum of min(context + i, window) over the new rows i = 1..n of one sequence: the entries each row sees. n is not whole
+   where a micro-batch ends inside the sequences' next tokens. */
+static double pairs(double context, double n, double window)
+{
+	double growing = window > 0 ? fmin(n, fmax(window - context, 0)) : n;
+
+	return growing * context + growing * (growing + 1) / 2 + (n - growing) * window;
 }
 
 static void push_attention(struct trace_cursor *c, int i, const struct model_layer *l, const struct trace_step *s)
 {
-	uint64_t new_each = s->n_tokens / s->n_sequences;
-	uint64_t held = s->context + new_each;
+	double n_sequences = (double)s->n_sequences, new_each = (double)s->n_tokens / n_sequences;
+	double held = (double)s->context + new_each;
 	struct trace_access kv = {.layer = (int16_t)i, .group = MODEL_ATTN, .tokens = s->n_tokens};
 
 	kv.kind = TRACE_KV_WRITE;
 	push(c, kv);
 	/* A row needs its own window: the first new one reaches window - 1 entries back. */
 	if (l->window)
-		held = min_u64(held, l->window - 1 + new_each);
+		held = fmin(held, l->window - 1 + new_each);
 	kv.kind = TRACE_KV_READ;
-	kv.kv_tokens = s->n_sequences * held;
-	kv.kv_pairs = (double)s->n_sequences * pairs(s->context, new_each, l->window);
+	kv.kv_tokens = (uint64_t)llround(n_sequences * held);
+	kv.kv_pairs = n_sequences * pairs((double)s->context, new_each, l->window);
 	push(c, kv);
 }
 
@@ -99,9 +113,10 @@ static int synth_step(struct trace_cursor *c, enum trace_phase phase, uint64_t i
 		.phase = phase,
 		.index = index,
 		.n_sequences = t->workload.batch,
-		.n_tokens = t->workload.batch * (phase == TRACE_PREFILL ? t->workload.prompt : 1),
-		.n_sampled = t->workload.batch,
-		.context = t->workload.depth + (phase == TRACE_PREFILL ? 0 : t->workload.prompt + index),
+		.n_tokens = rows_of(t, phase, index),
+		.n_sampled = phase == TRACE_DECODE || index + 1 == t->n_prefill ? t->workload.batch : 0,
+		.context = t->workload.depth + (phase == TRACE_PREFILL ? 0 : t->workload.prompt) +
+			rows_before(t, phase, index) / t->workload.batch,
 	};
 	if (synth->max_expert) {
 		rng = rng_new(synth->seed, phase == TRACE_PREFILL ? index : t->n_prefill + index, RNG_ROUTING);
@@ -114,7 +129,8 @@ static int synth_step(struct trace_cursor *c, enum trace_phase phase, uint64_t i
 	push_weights(c, MODEL_NO_LAYER, MODEL_EMBED, step->n_tokens);
 	for (int i = 0; i < (int)t->model->n_layer; i++)
 		push_layer(c, i, step, rng);
-	push_weights(c, MODEL_NO_LAYER, MODEL_OUTPUT, step->n_sampled);
+	if (step->n_sampled)
+		push_weights(c, MODEL_NO_LAYER, MODEL_OUTPUT, step->n_sampled);
 	if (rng)
 		gsl_rng_free(rng);
 	step->access = c->access.at;
@@ -128,11 +144,15 @@ const struct trace_ops trace_synth = {
 	.step = synth_step,
 };
 
-void trace_synth_init(struct trace *t, const struct model *m, const struct trace_workload *w, uint64_t seed,
-	struct arena *a)
+void trace_synth_init(struct trace *t, const struct model *m, const struct trace_workload *w, uint64_t rows_max,
+	uint64_t seed, struct arena *a)
 {
 	struct synth *synth = arena_new(a, struct synth);
+	uint64_t rows = w->batch * w->prompt;
 	bool varied = false;
+
+	if (rows_max == 0 || rows_max > rows)
+		rows_max = rows;
 
 	synth->seed = seed;
 	for (uint32_t i = 0; i < m->n_layer; i++) {
@@ -146,7 +166,8 @@ void trace_synth_init(struct trace *t, const struct model *m, const struct trace
 		.ops = &trace_synth,
 		.model = m,
 		.workload = *w,
-		.n_prefill = w->prompt > 0,
+		.n_prefill = rows ? (rows + rows_max - 1) / rows_max : 0,
+		.rows_max = rows_max,
 		.n_decode = w->prompt > 0 && w->generate > 0 ? w->generate - 1 : w->generate,
 		.smooth = !varied,
 		.data = synth,

@@ -96,7 +96,8 @@ static struct world *world(const double *capacity, const uint32_t *places)
 #define UNITS(...) world(NULL, (const uint32_t[]){__VA_ARGS__, 0})
 
 #define OP(...)                                                                                    \
-	((struct sim_op){.unit = SIM_NONE, .stream = SIM_NONE, .cap_resource = SIM_NONE, .notify = true, __VA_ARGS__})
+	((struct sim_op){                                                                          \
+		.unit = SIM_NONE, .stream = SIM_NONE, .cap_resource = SIM_NONE, .notify = true, __VA_ARGS__})
 #define PATH(...)                                                                                  \
 	.hop = (const struct maxmin_hop[]){__VA_ARGS__},                                           \
 	.n_hops = (int)ARRAY_LEN(((const struct maxmin_hop[]){__VA_ARGS__}))
@@ -226,8 +227,9 @@ START_TEST(never_early_at_most_1_ps_late)
 		add(w, OP(.amount = (double)bytes, PATH({0, 1})));
 		run(w);
 		long double want = (long double)bytes * 1e12L / rate, slack = 4e-16L * want;
-		ck_assert_msg(w->end[0] >= want - slack && w->end[0] < want + 1 + slack, "%llu / %llu: %lld, not %.3Lf",
-			(unsigned long long)bytes, (unsigned long long)rate, (long long)w->end[0], want);
+		ck_assert_msg(w->end[0] >= want - slack && w->end[0] < want + 1 + slack,
+			"%llu / %llu: %lld, not %.3Lf", (unsigned long long)bytes, (unsigned long long)rate,
+			(long long)w->end[0], want);
 		n_late += want < 1e12L && w->end[0] > ceil_ps(bytes, rate);
 		drop(w);
 	}
@@ -238,7 +240,7 @@ END_TEST
 
 START_TEST(not_done_at_t_minus_1)
 {
-	/* What others see: at t - 1 the flow is under way, at t it has ended (watchers go last in their moment). */
+	/* What others see: at t - 1 it is under way, at t it has ended (watchers go last in their moment). */
 	const sim_time t = 1310007 + ceil_ps(2385000001, 55300000000);
 	struct world *w = WORLD(55.3e9);
 
@@ -418,7 +420,7 @@ START_TEST(the_bottleneck_moves)
 	long double ta = a / 10.3e9L, tb = ta + (b - a) / 15.7e9L;
 	assert_time(w->end[0], ta, 1);
 	assert_time(w->end[1], tb, 2);
-	assert_time(w->end[2], (b + c) / 31.4e9L + ta * (1 - 31.4e9L / 31.4e9L), 3);
+	assert_time(w->end[2], (b + c) / 31.4e9L, 3); /* link 1 was full all the time */
 	ck_assert_int_eq(w->charge[1][0], w->end[0]);
 	ck_assert_int_eq(w->charge[1][1], w->end[1] - w->end[0]);
 	ck_assert_int_eq(w->charge[2][1], w->end[2]);
@@ -555,7 +557,7 @@ END_TEST
 
 START_TEST(a_unit_with_one_place)
 {
-	/* First come, first served; a place is held through latency and flow; waiting for its time holds none. */
+	/* First come, first served; a place is held through latency and flow; not_before holds none. */
 	struct world *w = world((const double[]){23.85e9, 0}, (const uint32_t[]){1, 0});
 	sim_time t = ceil_ps(2385000001, 23850000000);
 
@@ -683,7 +685,7 @@ START_TEST(ties_by_priority_then_creation)
 	struct world *w = WORLD(2e9, 1e9);
 
 	add(w, OP(.latency = S(1), .priority = priority[0]));
-	add(w, OP(.amount = 1.5e9, .priority = priority[1], PATH({0, 1}))); /* with 7: 1e9 until 0.5 s, then 2e9 */
+	add(w, OP(.amount = 1.5e9, .priority = priority[1], PATH({0, 1}))); /* half of it until 7 ends at 0.5 s */
 	add(w, OP(.amount = 1e9, .priority = priority[2], PATH({1, 1})));
 	add(w, OP(.not_before = S(1), .priority = priority[3]));
 	add(w, OP(.not_before = S(0.5), .latency = S(0.5), .priority = priority[4]));
@@ -751,8 +753,8 @@ static op_ref unrolled_op(struct unrolled *u, struct sim_op op, op_ref after, op
 	return ref;
 }
 
-/* A step of a streamed model: weights into one of two buffers, two kernels, cache out. It waits for the end of the
-   step before the one before it, which is when it is added if the graph is unrolled. */
+/* A step of a streamed model: weights into one of two buffers, two kernels, cache out. It waits for the end of
+   the step before the one before it, which is when it is added if the graph is unrolled. */
 static void add_step(struct unrolled *u, op_ref two_back)
 {
 	static const double bytes[] = {47.1e6, 23.85e6, 0.1e6, 99e6, 47.1e6};
@@ -790,7 +792,8 @@ static void on_step(void *ctx, const struct op *op, sim_time now)
 
 static struct world *pipeline(void)
 {
-	return world((const double[]){63.4e9, 23.85e9, 26.55e9, 37.2e9, 921e9, 165e12, 0}, (const uint32_t[]){1, 1, 1, 0});
+	return world((const double[]){63.4e9, 23.85e9, 26.55e9, 37.2e9, 921e9, 165e12, 0},
+		(const uint32_t[]){1, 1, 1, 0});
 }
 
 START_TEST(unrolled_is_the_same)
@@ -945,7 +948,7 @@ END_TEST
 
 START_TEST(a_second_run_goes_on)
 {
-	/* sim_run may be called again with more to do: the clock stands where it stood, the time until then is nobody's. */
+	/* With more to do sim_run may be called again: the clock goes on, and the time until then is overhead. */
 	struct world *w = WORLD(1e9);
 
 	add(w, OP(.amount = 3, PATH({0, 1})));
@@ -1014,7 +1017,8 @@ END_TEST
 
 START_TEST(beyond_the_clock)
 {
-	static const char msg[] = "the simulated time goes beyond 53 days: some amount is too large or some rate too small";
+	static const char msg[] =
+		"the simulated time goes beyond 53 days: some amount is too large or some rate too small";
 
 	/* As the first thing; in the midst of others, where nothing may be said to have ended that did not. */
 	for (int way = 0; way < 5; way++) {
@@ -1178,7 +1182,8 @@ static void reference_rates(struct rcase *c)
 			bool stop_here = f->cap > 0 && f->cap <= level * (1 + 1e-17L);
 			for (int h = 0; h < f->n_hops; h++) {
 				int r = f->hop[h].resource;
-				if (weight[r] > 0 && (c->capacity[r] - used[r]) / weight[r] <= level * (1 + 1e-15L))
+				long double share = (c->capacity[r] - used[r]) / weight[r];
+				if (weight[r] > 0 && share <= level * (1 + 1e-15L))
 					stop_here = true;
 			}
 			if (!stays[i] && stop_here) {
@@ -1245,7 +1250,8 @@ static void random_case(struct rcase *c, gsl_rng *r, bool many)
 		f->n_hops = 1 + (int)gsl_rng_uniform_int(r, (unsigned long)most);
 		for (int h = 0; h < f->n_hops; h++) {
 			static const double weight[] = {1, 1, 1, 1, 2, 3, 0.385, 3.56};
-			f->hop[h] = (struct maxmin_hop){order[h], weight[gsl_rng_uniform_int(r, ARRAY_LEN(weight))]};
+			f->hop[h].resource = order[h];
+			f->hop[h].weight = weight[gsl_rng_uniform_int(r, ARRAY_LEN(weight))];
 		}
 		f->amount = exp(gsl_ran_flat(r, log(1e9), log(200e9)));
 		f->cap = gsl_rng_uniform_int(r, 3) ? 0 : exp(gsl_ran_flat(r, log(0.5e9), log(50e9)));
@@ -1258,8 +1264,8 @@ static void random_case(struct rcase *c, gsl_rng *r, bool many)
 
 static struct sim_op flow_spec(const struct rflow *f)
 {
-	return OP(.amount = f->amount, .cap = f->cap, .not_before = f->not_before, .latency = f->latency, .hop = f->hop,
-		.n_hops = f->n_hops);
+	return OP(.amount = f->amount, .cap = f->cap, .not_before = f->not_before, .latency = f->latency,
+		.hop = f->hop, .n_hops = f->n_hops);
 }
 
 static struct world *run_case(const struct rcase *c, const int *order)
@@ -1285,6 +1291,9 @@ START_TEST(as_a_reference_computes_it)
 		double moved[MAX_R] = {0};
 		for (int k = 0; k < c.n; k++) {
 			assert_close(sim_seconds(w->end[k]), (double)c.flow[k].end, 1e-9);
+			/* And far better: rounding up an event delays others by less than 1 ps. */
+			long double off = w->end[k] - c.flow[k].end * 1e12L;
+			ck_assert_msg(fabsl(off) < 2 + c.n, "case %d, flow %d: off by %.3Lf ps", i, k, off);
 			for (int h = 0; h < c.flow[k].n_hops; h++)
 				moved[c.flow[k].hop[h].resource] += c.flow[k].hop[h].weight * c.flow[k].amount;
 		}
@@ -1320,7 +1329,7 @@ START_TEST(order_of_adding_does_not_matter)
 		gsl_ran_shuffle(r, order, (size_t)c.n, sizeof(order[0]));
 		w = run_case(&c, order);
 		for (int k = 0; k < c.n; k++)
-			ck_assert_msg(llabs(w->end[k] - end[order[k]]) <= 2 * c.n, "case %d, flow %d: %lld, not %lld", i,
+			ck_assert_msg(llabs(w->end[k] - end[order[k]]) <= c.n, "case %d, flow %d: %lld, not %lld", i,
 				order[k], (long long)w->end[k], (long long)end[order[k]]);
 		drop(w);
 	}
@@ -1347,10 +1356,11 @@ START_TEST(twice_as_fast_takes_half)
 			c.flow[k].cap *= 2;
 		w = run_case(&c, NULL);
 		for (int k = 0; k < c.n; k++) {
-			/* One rounding a departure; a few cases have but one flow, and are exact to 1 ps. */
-			sim_time off = llabs(2 * w->end[k] - end[k]);
-			ck_assert_msg(off <= 2 * c.n, "case %d, flow %d: %lld, not half of %lld", i, k,
-				(long long)w->end[k], (long long)end[k]);
+			/* Alone it is rounded up once in each run; others add theirs. */
+			sim_time off = 2 * w->end[k] - end[k];
+			ck_assert_msg(c.n == 1 ? off == 0 || off == 1 : llabs(off) <= c.n,
+				"case %d, flow %d: %lld, not half of %lld", i, k, (long long)w->end[k],
+				(long long)end[k]);
 		}
 		drop(w);
 	}
@@ -1360,7 +1370,7 @@ END_TEST
 
 START_TEST(a_copy_in_parts)
 {
-	/* n equal parts one after the other, with no latency: the same end, rounded up n times instead of once. */
+	/* n equal parts in a row, with no latency: the same end, rounded up n times instead of once. */
 	const uint64_t bytes = 2385000001, rate = 23850000000;
 	static const int parts[] = {1, 2, 3, 7, 100, 1000};
 
@@ -1403,15 +1413,19 @@ static void random_graph(struct node *node, int n, gsl_rng *r)
 		for (int h = 0; h < x->op.n_hops; h++)
 			x->hop[h] = (struct maxmin_hop){(first + h) % 4, 1 + (double)gsl_rng_uniform_int(r, 2)};
 		x->op.hop = x->hop;
-		for (int d = 0; d < 3; d++)
-			x->dep[d] = i && gsl_rng_uniform_int(r, 2) ? i - 1 - (int)gsl_rng_uniform_int(r, i < 20 ? (unsigned long)i : 20) : -1;
+		for (int d = 0; d < 3; d++) {
+			x->dep[d] = -1;
+			if (i && gsl_rng_uniform_int(r, 2))
+				x->dep[d] = i - 1 - (int)gsl_rng_uniform_int(r, i < 20 ? (unsigned long)i : 20);
+		}
 	}
 }
 
 static struct world *run_graph(const struct node *node, int n)
 {
 	static op_ref ref[MAX_TAGS];
-	struct world *w = world((const double[]){1e12, 0.7e12, 1.1e12, 2.385e12, 0}, (const uint32_t[]){1, 2, 5, 0});
+	struct world *w = world((const double[]){1e12, 0.7e12, 1.1e12, 2.385e12, 0},
+		(const uint32_t[]){1, 2, 5, 0});
 
 	for (int i = 0; i < n; i++) {
 		ref[i] = sim_add(&w->sim, &node[i].op);
@@ -1485,13 +1499,14 @@ START_TEST(random_graphs_keep_the_rules)
 }
 END_TEST
 
-TEST_MAIN("core", latency_then_bytes, never_early_at_most_1_ps_late, not_done_at_t_minus_1, latency_alone, a_cap, weight_2,
-	two_share_then_one_has_all, two_equal_ones_end_together, a_late_arrival, one_comes_as_another_goes,
-	the_bottleneck_moves, a_kernel_and_a_copy, a_cpu_layer_and_dma_share_the_bus, two_way_traffic,
-	strangers_are_left_alone, busy_and_moved, a_unit_with_one_place, a_unit_with_two_places, nobody_jumps_the_queue,
-	streams_keep_issue_order, not_before, dependencies, ties_by_priority_then_creation,
-	a_very_long_chain_takes_no_time, unrolled_is_the_same, memory_does_not_depend_on_length,
-	a_chain_from_the_callback_takes_no_stack, after_the_one_that_ended, held_over_several_callbacks,
-	a_second_run_goes_on, charges_tell_what_limited, charges_can_be_left_out, beyond_the_clock, a_cycle, interrupted,
-	interrupted_in_one_moment, as_a_reference_computes_it, order_of_adding_does_not_matter, twice_as_fast_takes_half,
-	a_copy_in_parts, random_graphs_keep_the_rules)
+TEST_MAIN("core", latency_then_bytes, never_early_at_most_1_ps_late, not_done_at_t_minus_1, latency_alone,
+	a_cap, weight_2, two_share_then_one_has_all, two_equal_ones_end_together, a_late_arrival,
+	one_comes_as_another_goes, the_bottleneck_moves, a_kernel_and_a_copy,
+	a_cpu_layer_and_dma_share_the_bus, two_way_traffic, strangers_are_left_alone, busy_and_moved,
+	a_unit_with_one_place, a_unit_with_two_places, nobody_jumps_the_queue, streams_keep_issue_order,
+	not_before, dependencies, ties_by_priority_then_creation, a_very_long_chain_takes_no_time,
+	unrolled_is_the_same, memory_does_not_depend_on_length, a_chain_from_the_callback_takes_no_stack,
+	after_the_one_that_ended, held_over_several_callbacks, a_second_run_goes_on,
+	charges_tell_what_limited, charges_can_be_left_out, beyond_the_clock, a_cycle, interrupted,
+	interrupted_in_one_moment, as_a_reference_computes_it, order_of_adding_does_not_matter,
+	twice_as_fast_takes_half, a_copy_in_parts, random_graphs_keep_the_rules)

@@ -376,8 +376,8 @@ static void list_steps(const char *text, const char *sets, struct listing *l)
 
 	load(&ran, text, sets);
 	const struct scenario *s = ran.scenario;
-	trace_synth_init(&t, s->model, &s->workload, s->seed, &ran.arena);
-	struct engine_job job = {s->model, s->machine, &t, s->flags};
+	trace_synth_init(&t, s->model, &s->workload, 0, s->seed, &ran.arena);
+	struct engine_job job = {s->model, s->machine, s->cost, &t, s->flags};
 	assert_ok(s->engine->place(&job, &p, &ran.arena, &err), err);
 	exec_init(&x, &p, &t, s->engine->lower, s->engine->state_new(&job, &p, &ran.arena), s->engine->overheads, NULL,
 		&ran.arena);

@@ -1,0 +1,599 @@
+/*
+ * llamacpp.c - llama.cpp as of mid-2026 (ggml-org/ggml d99724f2, llama.cpp 4fc4ec554).
+ *
+ *	few rows (decode)     GPU layer:  [attn][kv][ffn] on the GPU
+ *	                      CPU layer:  all of it on the CPU, one hidden vector crosses where the device changes
+ *	                      CPU experts: … router on the GPU ─sync─ hidden D2H, experts on the CPU, H2D ─ …
+ *	many rows (>= 32)     CPU-held weights cross the link one tensor at a time and are multiplied on the GPU:
+ *	                      [copy][kernel][copy][kernel]: each copy waits and is waited for, nothing overlaps
+ *
+ * One host thread submits everything in order, so a step is one chain. Weights are pageable under mmap (the
+ * default) and pinned under --no-mmap. What kernels reach is in hw/kernels/llama.cpp.yaml.
+ */
+#include <regex.h>
+#include <string.h>
+
+#include "models/kvcache.h"
+#include "sim/engine/engine_table.h"
+#include "sim/exec/lower.h"
+
+/* From so many rows on, weights held by the host are multiplied on the GPU (op_offload_min_batch_size). */
+#define OFFLOAD_MIN_ROWS 32
+/* The cache is allocated in pieces of so many entries. */
+#define KV_PAD 256
+#define HIDDEN_ELEMENT_BYTES 4
+#define MAX_OVERRIDES 64
+#define MAX_GPUS 8
+
+/* Graph nodes of one group of a layer, views aside, counted in build_attn, build_ffn and build_moe_ffn of
+   src/llama-graph.cpp: a CUDA kernel on a GPU, a barrier of all threads on a CPU. The cache is read by one more. */
+static const int group_nodes[MODEL_GROUP_N] = {
+	[MODEL_EMBED] = 1,  /* get_rows */
+	[MODEL_ATTN] = 11,  /* norm, mul, q, k, v, 2 rope, 2 set_rows, output, add */
+	[MODEL_FFN] = 6,    /* norm, mul, gate and up, glu, down, add */
+	[MODEL_ROUTER] = 7, /* norm, mul, logits, softmax, top-k, get_rows, normalise */
+	[MODEL_SHARED] = 4, /* gate and up, glu, down, add */
+	[MODEL_EXPERTS] = 6, /* up, gate, glu, down, weigh, add */
+	[MODEL_OUTPUT] = 3, /* norm, mul, logits */
+};
+
+static const char *const load_choices[] = {"mmap", "none", NULL};
+static const char *const split_choices[] = {"layer", "none", NULL};
+
+struct llamacpp_flags {
+	const char *ngl, *ot, *fa, *ctk, *ctv, *ts;
+	uint64_t n_cpu_moe, b, ub, t, c;
+	bool cpu_moe, nkvo, no_mmap, no_op_offload;
+	int load_mode, sm;
+	double fit_target_bytes;
+};
+
+static const struct param llamacpp_flag[] = {
+	PARAM_TEXT(struct llamacpp_flags, ngl, "ngl", "auto",
+		"layers on the GPU, the output counting as one; -1: all; auto: as many as fit"),
+	PARAM_TEXT(struct llamacpp_flags, ot, "ot", "", "REGEX=CPU|CUDA0,... : where tensors with such names go"),
+	PARAM_COUNT(struct llamacpp_flags, n_cpu_moe, "n-cpu-moe", "0", 0, 65536,
+		"the first N layers keep their routed experts in RAM"),
+	PARAM_FLAG(struct llamacpp_flags, cpu_moe, "cpu-moe", "no", "all layers keep their routed experts in RAM"),
+	PARAM_FLAG(struct llamacpp_flags, nkvo, "nkvo", "no", "the KV cache stays in RAM, attention on the CPU"),
+	PARAM_COUNT(struct llamacpp_flags, b, "b", "2048", 1, 1e6, "logical batch"),
+	PARAM_COUNT(struct llamacpp_flags, ub, "ub", "512", 1, 1e6, "rows of one pass over the weights"),
+	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, "CPU threads; 0: one for each core"),
+	PARAM_TEXT(struct llamacpp_flags, fa, "fa", "auto", "flash attention: on, off, auto"),
+	PARAM_TEXT(struct llamacpp_flags, ctk, "ctk", "f16", "element type of the KV cache"),
+	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "must be as ctk"),
+	PARAM_COUNT(struct llamacpp_flags, c, "c", "0", 0, 1e9, "context allocated; 0: what the workload needs"),
+	PARAM_FLAG(struct llamacpp_flags, no_mmap, "no-mmap", "no", "read weights into pinned memory"),
+	PARAM_CHOICE(struct llamacpp_flags, load_mode, "load-mode", "mmap", load_choices, "none is --no-mmap"),
+	PARAM_FLAG(struct llamacpp_flags, no_op_offload, "no-op-offload", "no",
+		"weights in RAM are never multiplied on the GPU"),
+	PARAM_TEXT(struct llamacpp_flags, ts, "ts", "", "share of the layers on each GPU: 3,1; empty: by memory"),
+	PARAM_CHOICE(struct llamacpp_flags, sm, "sm", "layer", split_choices, "how several GPUs split the model"),
+	PARAM_REAL(struct llamacpp_flags, fit_target_bytes, "fit-target", UNIT_BYTES, "1024MiB", 0, 1e15,
+		"memory that -ngl auto leaves free on each GPU"),
+};
+
+static const struct engine_alias llamacpp_alias[] = {
+	{"gpu-layers", "ngl"}, {"n-gpu-layers", "ngl"}, {"override-tensor", "ot"}, {"ncmoe", "n-cpu-moe"},
+	{"cmoe", "cpu-moe"}, {"no-kv-offload", "nkvo"}, {"batch-size", "b"}, {"ubatch-size", "ub"}, {"threads", "t"},
+	{"flash-attn", "fa"}, {"cache-type-k", "ctk"}, {"cache-type-v", "ctv"}, {"ctx-size", "c"},
+	{"tensor-split", "ts"}, {"split-mode", "sm"}, {"lm", "load-mode"}, {"nopo", "no-op-offload"},
+};
+
+static const struct engine_ignored llamacpp_ignored[] = {
+	{"mlock", false}, {"host", true}, {"port", true}, {"temp", true}, {"top-p", true}, {"top-k", true},
+	{"min-p", true}, {"jinja", false}, {"alias", true}, {"tb", true}, {"threads-batch", true}, {"seed", true},
+	{"no-warmup", false}, {"r", true}, {"o", true}, {"mg", true}, {"main-gpu", true}, {"cont-batching", false},
+	{"cb", false}, {"metrics", false}, {"verbose", false}, {"v", false}, {"color", false}, {"prio", true},
+	{"poll", true}, {"rope-scaling", true}, {"chat-template", true}, {"reasoning-format", true},
+};
+
+struct override {
+	regex_t regex;
+	int16_t memory;
+};
+
+struct plan {
+	const struct engine_job *job;
+	const struct llamacpp_flags *flags;
+	const struct quant_type *kv_type;
+	int n_gpus, gpu[MAX_GPUS];
+	double share[MAX_GPUS]; /* of the layers on GPUs, cumulated */
+	int cpu, ram;
+	uint32_t ngl;
+	struct override *override;
+	int n_overrides;
+};
+
+static struct place_spot on_device(const struct plan *plan, int device)
+{
+	return (struct place_spot){(int16_t)plan->job->machine->devices[device].memory, (int16_t)device, PLACE_RESIDENT};
+}
+
+/* The device of a layer; the output is layer n_layer. The last ngl are on GPUs, in order of the GPUs. */
+static int layer_device(const struct plan *plan, uint32_t i)
+{
+	uint32_t n = plan->job->model->n_layer + 1;
+	uint32_t start = n > plan->ngl ? n - plan->ngl : 0;
+
+	if (plan->n_gpus == 0 || i < start)
+		return plan->cpu;
+	double where = ((double)(i - start) + 0.5) / (double)(n - start);
+	for (int g = 0; g < plan->n_gpus - 1; g++)
+		if (where < plan->share[g])
+			return plan->gpu[g];
+	return plan->gpu[plan->n_gpus - 1];
+}
+
+static const struct override *find_override(const struct plan *plan, const char *tensor)
+{
+	for (int i = 0; i < plan->n_overrides; i++)
+		if (regexec(&plan->override[i].regex, tensor, 0, NULL, 0) == 0)
+			return &plan->override[i];
+	return NULL;
+}
+
+static bool experts_in_ram(const struct plan *plan, const struct model_tensor *t)
+{
+	return t->group == MODEL_EXPERTS &&
+		(plan->flags->cpu_moe || (t->layer >= 0 && (uint64_t)t->layer < plan->flags->n_cpu_moe));
+}
+
+static struct place_spot tensor_spot(const struct plan *plan, const struct model_tensor *t)
+{
+	const struct hw_machine *hw = plan->job->machine;
+	const struct override *o = find_override(plan, t->name);
+
+	if (o) {
+		for (int g = 0; g < plan->n_gpus; g++)
+			if (hw->devices[plan->gpu[g]].memory == o->memory)
+				return on_device(plan, plan->gpu[g]);
+		return on_device(plan, plan->cpu);
+	}
+	if (t->group == MODEL_EMBED || experts_in_ram(plan, t))
+		return on_device(plan, plan->cpu);
+	return on_device(plan, layer_device(plan, t->layer < 0 ? plan->job->model->n_layer : (uint32_t)t->layer));
+}
+
+static uint64_t pad(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* Graph intermediates for one pass, in f32; logits for all its rows. Each GPU that computes reserves them. */
+static void book_compute_buffers(const struct plan *plan, struct placement *p)
+{
+	const struct trace_workload *w = &plan->job->trace->workload;
+	uint64_t rows = w->batch * (w->prompt > 1 ? w->prompt : 1);
+
+	if (rows > plan->flags->ub)
+		rows = plan->flags->ub;
+	uint64_t bytes = model_activation_bytes(plan->job->model, rows, rows, HIDDEN_ELEMENT_BYTES);
+	for (int g = 0; g < plan->n_gpus; g++)
+		ledger_book(&p->ledger, plan->job->machine->devices[plan->gpu[g]].memory, LEDGER_ACTIVATION, bytes);
+	if (plan->n_gpus == 0)
+		ledger_book(&p->ledger, plan->ram, LEDGER_ACTIVATION, bytes);
+}
+
+/* Weights in RAM that many rows want are copied into the GPU's compute buffer, one tensor at a time. */
+static void book_staging(const struct plan *plan, struct placement *p)
+{
+	const struct model *m = plan->job->model;
+	uint64_t largest = 0;
+
+	if (plan->n_gpus == 0 || plan->flags->no_op_offload)
+		return;
+	for (int i = 0; i < m->n_tensors; i++)
+		if (p->tensor[i].device == plan->cpu && m->tensors[i].group != MODEL_EMBED && m->tensors[i].bytes > largest)
+			largest = m->tensors[i].bytes;
+	ledger_book(&p->ledger, plan->job->machine->devices[plan->gpu[0]].memory, LEDGER_OVERHEAD, largest);
+}
+
+static void fill(const struct plan *plan, struct placement *p, struct arena *a)
+{
+	const struct model *m = plan->job->model;
+	const struct trace_workload *w = &plan->job->trace->workload;
+	uint64_t context = trace_max_context(plan->job->trace);
+
+	place_init(p, m, plan->job->machine, a);
+	if (plan->flags->c > context * w->batch)
+		context = plan->flags->c / w->batch;
+	p->kv_type = plan->kv_type;
+	p->kv_context = pad(context, KV_PAD);
+	p->kv_sequences = w->batch;
+	for (int i = 0; i < m->n_tensors; i++) {
+		p->tensor[i] = tensor_spot(plan, &m->tensors[i]);
+		/* A tied output is loaded once more where it is multiplied. */
+		if (m->tensors[i].shared_storage && p->tensor[i].device != plan->cpu)
+			ledger_book(&p->ledger, p->tensor[i].memory, LEDGER_WEIGHTS, m->tensors[i].bytes);
+	}
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		p->kv[i] = on_device(plan, plan->flags->nkvo ? plan->cpu : layer_device(plan, i));
+	place_finish(p);
+	book_compute_buffers(plan, p);
+	book_staging(plan, p);
+}
+
+static bool gpus_fit(const struct plan *plan, uint32_t ngl, uint64_t margin, struct arena *a)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct plan tried = *plan;
+	struct placement p;
+	bool fits = true;
+
+	tried.ngl = ngl;
+	fill(&tried, &p, a);
+	for (int g = 0; g < plan->n_gpus; g++) {
+		int memory = plan->job->machine->devices[plan->gpu[g]].memory;
+		fits &= ledger_missing(&p.ledger, memory) == 0 && ledger_free(&p.ledger, memory) >= margin;
+	}
+	arena_rewind(a, mark);
+	return fits;
+}
+
+static uint32_t most_layers(const struct plan *plan, uint64_t margin, struct arena *a)
+{
+	uint32_t fits = 0, too_many = plan->job->model->n_layer + 2;
+
+	while (too_many - fits > 1) {
+		uint32_t middle = fits + (too_many - fits) / 2;
+		if (gpus_fit(plan, middle, margin, a))
+			fits = middle;
+		else
+			too_many = middle;
+	}
+	return fits;
+}
+
+static const char *advise(const struct plan *plan, const struct placement *p, struct arena *a)
+{
+	uint32_t all = plan->job->model->n_layer + 1, most;
+
+	if (plan->n_gpus == 0)
+		return ledger_fits(&p->ledger) ? "" : "more RAM, a shorter context or a smaller type is needed";
+	most = most_layers(plan, 0, a);
+	if (!ledger_fits(&p->ledger))
+		return most < plan->ngl ? arena_printf(a, "-ngl %u would fit the GPU", most) :
+					  "more RAM, a shorter context or a smaller type is needed";
+	if (plan->ngl >= all)
+		return "all layers are on the GPU";
+	if (most > plan->ngl)
+		return arena_printf(a, "-ngl %u would fit as well, %u layers more", most, most - plan->ngl);
+	return arena_printf(a, "-ngl %u is the most that fits", plan->ngl);
+}
+
+/* POSIX has no \d, and no groups that do not capture. */
+static const char *posix_regex(const char *text, struct arena *a)
+{
+	char *out = arena_alloc(a, 6 * strlen(text) + 1), *to = out;
+
+	for (const char *p = text; *p; p++) {
+		if (p[0] == '\\' && p[1] == 'd') {
+			to = stpcpy(to, "[0-9]");
+			p++;
+		} else if (p[0] == '(' && p[1] == '?' && p[2] == ':') {
+			*to++ = '(';
+			p += 2;
+		} else {
+			*to++ = *p;
+		}
+	}
+	return out;
+}
+
+static int override_memory(const struct plan *plan, const char *buffer, int16_t *memory, struct err *err)
+{
+	char *end;
+
+	if (strcmp(buffer, "CPU") == 0) {
+		*memory = (int16_t)plan->ram;
+		return 0;
+	}
+	if (strncmp(buffer, "CUDA", 4) == 0) {
+		long g = strtol(buffer + 4, &end, 10);
+		if (buffer[4] && *end == '\0' && g >= 0 && g < plan->n_gpus) {
+			*memory = (int16_t)plan->job->machine->devices[plan->gpu[g]].memory;
+			return 0;
+		}
+	}
+	return err_set(err, ERR_INPUT, "flag 'ot': no buffer '%s' on this machine; CPU or CUDA0 to CUDA%d", buffer,
+		plan->n_gpus - 1);
+}
+
+static int parse_overrides(struct plan *plan, struct arena *a, struct err *err)
+{
+	char *text = arena_strdup(a, plan->flags->ot), *save;
+
+	plan->override = arena_array(a, struct override, MAX_OVERRIDES);
+	for (char *one = strtok_r(text, ",;", &save); one; one = strtok_r(NULL, ",;", &save)) {
+		char *equals = strrchr(one, '=');
+		struct override *o = &plan->override[plan->n_overrides];
+
+		if (!equals || equals == one)
+			return err_set(err, ERR_INPUT, "flag 'ot': '%s' is not REGEX=BUFFER", one);
+		if (plan->n_overrides == MAX_OVERRIDES)
+			return err_set(err, ERR_INPUT, "flag 'ot': more than %d overrides", MAX_OVERRIDES);
+		*equals = '\0';
+		if (override_memory(plan, equals + 1, &o->memory, err))
+			return -1;
+		int rc = regcomp(&o->regex, posix_regex(one, a), REG_EXTENDED | REG_NOSUB);
+		if (rc) {
+			char why[128];
+			regerror(rc, &o->regex, why, sizeof(why));
+			return err_set(err, ERR_INPUT, "flag 'ot': '%s': %s", one, why);
+		}
+		plan->n_overrides++;
+	}
+	return 0;
+}
+
+static int parse_split(struct plan *plan, struct arena *a, struct err *err)
+{
+	const struct hw_machine *hw = plan->job->machine;
+	char *text = arena_strdup(a, plan->flags->ts), *save;
+	double part[MAX_GPUS], sum = 0;
+	int n = 0;
+
+	for (char *word = strtok_r(text, ",/", &save); word; word = strtok_r(NULL, ",/", &save)) {
+		if (n == plan->n_gpus)
+			return err_set(err, ERR_INPUT, "flag 'ts': more shares than the %d GPUs", plan->n_gpus);
+		if (units_parse(word, UNIT_PLAIN, &part[n], err) || part[n] < 0)
+			return err_set(err, ERR_INPUT, "flag 'ts': '%s' is no share", word);
+		sum += part[n++];
+	}
+	if (n == 0)
+		for (; n < plan->n_gpus; n++)
+			sum += part[n] = (double)hw->memories[hw->devices[plan->gpu[n]].memory].capacity_bytes;
+	for (; n < plan->n_gpus; n++)
+		part[n] = 0;
+	if (plan->n_gpus && !(sum > 0))
+		return err_set(err, ERR_INPUT, "flag 'ts': the shares sum to nothing");
+	for (int g = 0; g < plan->n_gpus; g++)
+		plan->share[g] = (g ? plan->share[g - 1] : 0) + part[g] / sum;
+	return 0;
+}
+
+static int parse_ngl(const char *text, uint32_t all, bool *automatic, uint32_t *ngl, struct err *err)
+{
+	double n;
+
+	*automatic = strcmp(text, "auto") == 0;
+	*ngl = all;
+	if (*automatic || strcmp(text, "all") == 0)
+		return 0;
+	if (units_parse(text, UNIT_COUNT, &n, err))
+		return err_set(err, ERR_INPUT, "flag 'ngl' must be a whole number, all or auto, not '%s'", text);
+	if (n >= 0 && n < all)
+		*ngl = (uint32_t)n;
+	return 0;
+}
+
+static int plan_init(struct plan *plan, const struct engine_job *job, struct arena *a, struct err *err)
+{
+	const struct llamacpp_flags *f = job->flags;
+	const struct hw_machine *hw = job->machine;
+
+	*plan = (struct plan){
+		.job = job,
+		.flags = f,
+		.cpu = hw_first_device(hw, HW_DEVICE_CPU),
+		.ram = hw_first_memory(hw, HW_MEMORY_RAM),
+	};
+	for (int d = 0; d < hw->n_devices && plan->n_gpus < (f->sm ? 1 : MAX_GPUS); d++)
+		if (hw->devices[d].kind == HW_DEVICE_GPU)
+			plan->gpu[plan->n_gpus++] = d;
+	if (quant_get(f->ctk, &plan->kv_type, err))
+		return err_prefix(err, "flag 'ctk'");
+	if (!plan->kv_type->kv)
+		return err_set(err, ERR_INPUT, "flag 'ctk': '%s' is no type of KV cache", f->ctk);
+	if (strcmp(f->ctk, f->ctv) != 0)
+		return err_set(err, ERR_INPUT, "flag 'ctv': '%s' must be as ctk, '%s'", f->ctv, f->ctk);
+	return parse_overrides(plan, a, err) || parse_split(plan, a, err) ? -1 : 0;
+}
+
+static int llamacpp_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+{
+	struct plan plan;
+	bool automatic;
+
+	if (plan_init(&plan, job, a, err) ||
+		parse_ngl(plan.flags->ngl, job->model->n_layer + 1, &automatic, &plan.ngl, err))
+		return -1;
+	if (plan.n_gpus == 0)
+		plan.ngl = 0;
+	else if (automatic)
+		plan.ngl = most_layers(&plan, (uint64_t)plan.flags->fit_target_bytes, a);
+	fill(&plan, p, a);
+	p->advice = advise(&plan, p, a);
+	for (int i = 0; i < plan.n_overrides; i++)
+		regfree(&plan.override[i].regex);
+	return 0;
+}
+
+static uint64_t llamacpp_prefill_rows(const void *flags)
+{
+	const struct llamacpp_flags *f = flags;
+
+	return f->ub < f->b ? f->ub : f->b;
+}
+
+struct llamacpp {
+	const struct llamacpp_flags *flags;
+	const struct cost *cost;
+	struct lower chain;
+	int gpu;             /* that takes work from the host; -1: none */
+	double thread_share; /* of the cores that compute */
+	bool pinned;
+	bool offload;        /* this step: host-held weights are multiplied on the GPU */
+};
+
+static void *llamacpp_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
+{
+	struct llamacpp *s = arena_new(a, struct llamacpp);
+	const struct hw_device *cpu = &job->machine->devices[hw_first_device(job->machine, HW_DEVICE_CPU)];
+
+	(void)p;
+	s->flags = job->flags;
+	s->cost = job->cost;
+	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
+	s->pinned = s->flags->no_mmap || s->flags->load_mode == 1;
+	s->thread_share = s->flags->t && cpu->cores && s->flags->t < cpu->cores ?
+		(double)s->flags->t / cpu->cores :
+		1;
+	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
+	/* Each split begins with a wait for the other device and ends with one. */
+	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
+	return s;
+}
+
+/* One group on one device. */
+static void multiply(struct llamacpp *s, int device, const struct place_part *part, double bytes, double flops,
+	int nodes)
+{
+	struct exec *x = s->chain.x;
+	const struct hw_device *d = &x->placement->machine->devices[device];
+	enum cost_class class = cost_class_of(part->type);
+	bool many = s->chain.step->n_tokens >= OFFLOAD_MIN_ROWS;
+	struct platform_work work = {.bytes = bytes, .flops = flops, .dtype = platform_dtype(d, part->type)};
+
+	if (d->kind == HW_DEVICE_GPU) {
+		/* Many rows are bound by arithmetic, so the share of the bandwidth matters for few alone. */
+		work.read_share = hw_num_value(&s->cost->gpu_read[class]);
+		work.compute_share = hw_num_value(&s->cost->gpu_multiply[class]);
+		work.latency_s = nodes * hw_num_value(&s->cost->gpu_kernel_s);
+	} else {
+		work.dtype = HW_FP32;
+		work.read_share = hw_num_value(&s->cost->cpu_read);
+		work.compute_share = s->thread_share *
+			hw_num_value(many ? &s->cost->cpu_multiply_many[class] : &s->cost->cpu_multiply_few[class]);
+		work.latency_s = nodes * hw_num_value(&d->launch_s);
+	}
+	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
+}
+
+/* A blocking copy: submitted, waited for. */
+static void fetch(struct llamacpp *s, int from, int to, double bytes, bool pinned)
+{
+	struct exec *x = s->chain.x;
+
+	s->chain.last = exec_wait(x, hw_num_value(&s->cost->copy_submit_s) + hw_num_value(&s->cost->gpu_sync_s),
+		s->chain.last);
+	s->chain.last = exec_copy(x, from, to, bytes, pinned, s->chain.last, 0);
+}
+
+static void run_group(struct llamacpp *s, const struct place_group *g, enum model_group group, double share,
+	double flops_per_param)
+{
+	const struct hw_machine *hw = s->chain.x->placement->machine;
+
+	for (int i = 0; i < g->n; i++) {
+		const struct place_part *part = &g->part[i];
+		int device = part->spot.device;
+		double bytes = (double)part->bytes * share;
+
+		if (s->offload && hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED) {
+			device = s->gpu;
+			lower_move_to(&s->chain, device);
+			fetch(s, part->spot.memory, hw->devices[device].memory, bytes, s->pinned);
+		}
+		lower_move_to(&s->chain, device);
+		multiply(s, device, part, bytes, flops_per_param * (double)part->params,
+			i == 0 ? group_nodes[group] : 0);
+	}
+}
+
+static void run_attention(struct llamacpp *s, const struct trace_access *read)
+{
+	struct exec *x = s->chain.x;
+	const struct placement *p = x->placement;
+	const struct model_layer *l = &p->model->layers[read->layer];
+	const struct place_spot *kv = &p->kv[read->layer];
+	double entry = (double)kvcache_token_bytes(l, p->kv_type);
+	double held = entry * (double)read->kv_tokens, fresh = entry * (double)read->tokens;
+	int device = kv->device;
+	bool borrowed = s->offload && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU;
+
+	if (borrowed) {
+		/* The layer is computed on the GPU for once, with its cache as an input that is copied. */
+		device = s->gpu;
+		fetch(s, kv->memory, p->machine->devices[device].memory, held, true);
+	}
+	lower_move_to(&s->chain, device);
+
+	const struct hw_device *d = &p->machine->devices[device];
+	bool gpu = d->kind == HW_DEVICE_GPU;
+	struct platform_work work = {
+		.bytes = held + fresh,
+		.flops = model_attention_flops(l, 1, read->kv_pairs),
+		.dtype = gpu ? platform_dtype(d, p->kv_type) : HW_FP32,
+		.read_share = hw_num_value(gpu ? &s->cost->gpu_attention : &s->cost->cpu_attention),
+		.compute_share = gpu ? hw_num_value(&s->cost->gpu_multiply[COST_16BIT]) :
+				       s->thread_share * hw_num_value(&s->cost->cpu_multiply_many[COST_16BIT]),
+		.latency_s = gpu ? hw_num_value(&s->cost->gpu_kernel_s) : hw_num_value(&d->launch_s),
+	};
+	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
+	if (borrowed)
+		fetch(s, d->memory, kv->memory, fresh, true);
+}
+
+static int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
+{
+	struct llamacpp *s = state;
+	const struct placement *p = x->placement;
+	const struct trace_access *a = step->access, *end = a + step->n_access;
+
+	(void)err;
+	lower_begin(&s->chain, x, step);
+	s->offload = s->gpu >= 0 && !s->flags->no_op_offload && step->n_tokens >= OFFLOAD_MIN_ROWS;
+	while (a < end) {
+		int layer = a->layer == MODEL_NO_LAYER ? (int)p->model->n_layer : a->layer;
+		enum model_group group = (enum model_group)a->group;
+		const struct place_group *g = &p->group[layer][group];
+		double n_hit, rows = (double)a->tokens, share = 1;
+
+		exec_label(x, a->layer, group);
+		switch ((enum trace_kind)a->kind) {
+		case TRACE_WEIGHTS:
+			if (group == MODEL_EMBED)
+				share = rows < p->model->vocab ? rows / p->model->vocab : 1;
+			run_group(s, g, group, share, group == MODEL_EMBED ? 0 : 2 * rows);
+			a++;
+			break;
+		case TRACE_EXPERT:
+			a = lower_sum_experts(a, end, &n_hit, &rows);
+			share = n_hit / p->model->layers[layer].n_expert;
+			run_group(s, g, group, share, 2 * rows / p->model->layers[layer].n_expert);
+			break;
+		case TRACE_KV_READ:
+			run_attention(s, a++);
+			break;
+		case TRACE_KV_WRITE:
+			a++;
+			break;
+		}
+	}
+	/* Logits come back to the host, which samples. */
+	s->chain.last = exec_wait(x, s->gpu >= 0 ? hw_num_value(&s->cost->gpu_sync_s) : 0, s->chain.last);
+	*last = s->chain.last;
+	return 0;
+}
+
+const struct engine_ops engine_llamacpp = {
+	.name = "llama.cpp",
+	.version = "1",
+	.help = "as of mid-2026: layers by -ngl, experts by -ot, no overlap of copies and kernels",
+	.flag = llamacpp_flag,
+	.n_flags = ARRAY_LEN(llamacpp_flag),
+	.flags_size = sizeof(struct llamacpp_flags),
+	.alias = llamacpp_alias,
+	.n_aliases = ARRAY_LEN(llamacpp_alias),
+	.ignored = llamacpp_ignored,
+	.n_ignored = ARRAY_LEN(llamacpp_ignored),
+	.repeats = "ot",
+	.kernels = "llama.cpp",
+	.overheads = true,
+	.prefill_rows = llamacpp_prefill_rows,
+	.place = llamacpp_place,
+	.state_new = llamacpp_state_new,
+	.lower = llamacpp_lower,
+};
