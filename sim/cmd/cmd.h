@@ -29,6 +29,7 @@ int cmd_model(int argc, char **argv);
 int cmd_place(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_sweep(int argc, char **argv);
 
 /* An arena that says "out of memory" and exits 1 when there is none. */
 void cmd_arena_init(struct arena *a);

@@ -5,14 +5,13 @@
 #include <jansson.h>
 #include <string.h>
 
-static int add_set(struct cmd_scenario *c, const char *name, const char *text)
+int cmd_add_set(struct scenario_set *set, size_t *n, const char *command, const char *text, struct arena *a)
 {
 	const char *equals = strchr(text, '=');
 
 	if (!equals || equals == text)
-		return cmd_usage_error(name, "--set wants KEY=VALUE, not '%s'", text);
-	c->set[c->n_set++] = (struct scenario_set){
-		arena_strndup(&c->arena, text, (size_t)(equals - text)), equals + 1};
+		return cmd_usage_error(command, "--set wants KEY=VALUE, not '%s'", text);
+	set[(*n)++] = (struct scenario_set){arena_strndup(a, text, (size_t)(equals - text)), equals + 1};
 	return -1;
 }
 
@@ -43,7 +42,7 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 	while (status < 0 && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
 		case 's':
-			status = add_set(c, argv[0], optarg);
+			status = cmd_add_set(c->set, &c->n_set, argv[0], optarg, &c->arena);
 			break;
 		case 'e':
 			c->set[c->n_set++] = (struct scenario_set){"seed", optarg};

@@ -25,6 +25,9 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 int cmd_scenario_load(struct cmd_scenario *c, struct err *err);
 void cmd_scenario_release(struct cmd_scenario *c);
 
+/* Enters KEY=VALUE as the next of n overrides. Returns -1 to go on, else the exit status of bad usage. */
+int cmd_add_set(struct scenario_set *set, size_t *n, const char *command, const char *text, struct arena *a);
+
 /* "llama-3.1-70b q4_0, 37.0 GiB, on desktop-rtx4090-ddr5 with engine ideal …" */
 void cmd_print_heading(const struct scenario *s);
 /* The ledger, one line a memory, and what is missing. */

@@ -14,6 +14,7 @@
 const struct cmd cmd_table[] = {
 	{"run", cmd_run, "simulate one scenario, print the result and store it"},
 	{"place", cmd_place, "show where everything goes and whether it fits; no simulation"},
+	{"sweep", cmd_sweep, "simulate a scenario's 'sweep' grid, in parallel, resumable"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
 	{"hw", cmd_hw, "list and show machines and their parts"},
 	{"model", cmd_model, "list and show models"},

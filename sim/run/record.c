@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "base/vec.h"
-#include "sim/store/store.h"
 
 struct values {
 	VEC(struct store_value);
@@ -85,16 +84,30 @@ static struct store_row resource_row(const char *name, double busy, double utili
 	return row(&v);
 }
 
-int record_store(const char *db, const struct scenario *s, const struct result *r, struct arena *a,
-	struct err *err)
+static const struct store_param *params(const struct scenario_set *set, size_t n, struct arena *a)
 {
-	struct store_param *param = arena_array(a, struct store_param, s->n_set);
+	struct store_param *param = arena_array(a, struct store_param, n);
+
+	for (size_t i = 0; i < n; i++)
+		param[i] = (struct store_param){set[i].key, set[i].value};
+	return param;
+}
+
+struct store_run record_rows(const struct scenario *s, const struct result *r, struct arena *a)
+{
 	struct store_row *memory = arena_array(a, struct store_row, (size_t)r->memory.n);
 	struct store_row *resource = arena_array(a, struct store_row, (size_t)r->n_resources + 1);
-	struct store_run run = {
+
+	for (int i = 0; i < r->memory.n; i++)
+		memory[i] = memory_row(&r->memory, i, a);
+	for (int i = 0; i < r->n_resources; i++)
+		resource[i] = resource_row(r->resource[i].name, r->resource[i].busy, r->resource[i].utilisation,
+			r->resource[i].bytes, r->resource[i].critical, a);
+	resource[r->n_resources] = resource_row("overhead", NAN, NAN, NAN, r->critical_overhead, a);
+	return (struct store_run){
 		.key = r->key,
 		.run = run_row(s, r, a),
-		.param = param,
+		.param = params(s->set, s->n_set, a),
 		.n_params = s->n_set,
 		.memory = memory,
 		.n_memory = (size_t)r->memory.n,
@@ -102,16 +115,31 @@ int record_store(const char *db, const struct scenario *s, const struct result *
 		.n_resources = (size_t)r->n_resources + (r->fits && r->critical_overhead > 0),
 		.wall_s = r->wall_s,
 	};
-	struct store *store;
+}
 
-	for (size_t i = 0; i < s->n_set; i++)
-		param[i] = (struct store_param){s->set[i].key, s->set[i].value};
-	for (int i = 0; i < r->memory.n; i++)
-		memory[i] = memory_row(&r->memory, i, a);
-	for (int i = 0; i < r->n_resources; i++)
-		resource[i] = resource_row(r->resource[i].name, r->resource[i].busy, r->resource[i].utilisation,
-			r->resource[i].bytes, r->resource[i].critical, a);
-	resource[r->n_resources] = resource_row("overhead", NAN, NAN, NAN, r->critical_overhead, a);
+struct store_run record_failure(const char *key, const struct scenario_set *set, size_t n_set, const struct err *err,
+	struct arena *a)
+{
+	struct values v = {0};
+	const char *message = err->msg;
+
+	if (err->file[0] && err->line)
+		message = arena_printf(a, "%s:%d:%d: %s", err->file, err->line, err->col, err->msg);
+	else if (err->file[0])
+		message = arena_printf(a, "%s: %s", err->file, err->msg);
+	text(&v, a, "scenario", "");
+	text(&v, a, "version", OFFSIM_VERSION);
+	text(&v, a, "status", "failed");
+	text(&v, a, "message", message);
+	return (struct store_run){
+		.key = key, .run = row(&v), .param = params(set, n_set, a), .n_params = n_set, .wall_s = 0};
+}
+
+int record_store(const char *db, const struct scenario *s, const struct result *r, struct arena *a,
+	struct err *err)
+{
+	struct store_run run = record_rows(s, r, a);
+	struct store *store;
 
 	if (store_open(db, &store, err))
 		return -1;

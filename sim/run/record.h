@@ -7,6 +7,14 @@
 #include "sim/run/result.h"
 #include "sim/run/scenario.h"
 
+#include "sim/store/store.h"
+
+/* The rows of one run, in the arena; they point into scenario and result. */
+struct store_run record_rows(const struct scenario *s, const struct result *r, struct arena *a);
+/* The row of a run that failed before it had a result: its overrides and its message. key: 16 hex digits. */
+struct store_run record_failure(const char *key, const struct scenario_set *set, size_t n_set, const struct err *err,
+	struct arena *a);
+
 /* Opens or creates the database, stores the run (replacing one of the same key) and closes it. */
 int record_store(const char *db, const struct scenario *s, const struct result *r, struct arena *a,
 	struct err *err);

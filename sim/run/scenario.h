@@ -30,7 +30,7 @@ struct scenario {
 	struct yaml_node *flags_node, *machine_node, *sweep;
 	struct trace_workload workload;
 	uint64_t seed;
-	const struct scenario_set *set; /* overrides, in order */
+	const struct scenario_set *set; /* overrides, in order; later ones win */
 	size_t n_set;
 	const char *canonical;    /* one line of YAML: names and values, defaults written out */
 	char key[17];             /* hash over canonical text and the contents of machine and model */

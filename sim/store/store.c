@@ -516,6 +516,20 @@ int store_has(struct store *s, const char *key, bool *has, struct err *err)
 	return status;
 }
 
+int store_keys(struct store *s, void (*each)(void *ctx, const char *key), void *ctx, struct err *err)
+{
+	sqlite3_stmt *q;
+	int rc;
+
+	if (prepare(s, "SELECT key FROM run ORDER BY key", &q, err))
+		return -1;
+	while ((rc = sqlite3_step(q)) == SQLITE_ROW)
+		each(ctx, (const char *)sqlite3_column_text(q, 0));
+	int status = rc == SQLITE_DONE ? 0 : fail(s, rc, err);
+	sqlite3_finalize(q);
+	return status;
+}
+
 int store_close(struct store *s, struct err *err)
 {
 	if (!s)

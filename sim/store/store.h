@@ -60,6 +60,8 @@ int store_open_wait(const char *path, int wait_ms, struct store **out, struct er
 /* Replaces the run of that key. On failure nothing of it is left, and what was there before still is. */
 int store_put(struct store *s, const struct store_run *run, struct err *err);
 int store_has(struct store *s, const char *key, bool *has, struct err *err);
+/* Calls each(ctx, key) for the key of every run, in ascending order. */
+int store_keys(struct store *s, void (*each)(void *ctx, const char *key), void *ctx, struct err *err);
 /* Closes; a failing checkpoint is an error. s may be NULL. */
 int store_close(struct store *s, struct err *err);
 

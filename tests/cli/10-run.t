@@ -72,7 +72,7 @@ if command -v sqlite3 >/dev/null; then
 	ok 'what was set is a row beside the run' set_is_stored
 	ok 'what does not fit is stored, with nulls' misfit_is_stored
 fi
-for command in run place hw model flows plot; do
+for command in run place sweep hw model flows plot; do
 	ok "$command --help has an example" has 'example:' "$OFFSIM" "$command" --help
 done
 ok 'help keys has the flags of every engine' has 'flags.gpu-layers' "$OFFSIM" help keys
