@@ -23,6 +23,7 @@ struct model_args {
 	const char *what;  /* model asked for, or pattern */
 	const char *quant; /* NULL: what the file stores */
 	const char *kv_type;
+	const char *mla; /* what is kept of latent attention */
 	uint64_t context, sequences; /* 0: not given */
 	bool tensors, json;
 	bool show_only; /* an option was given that only `show` has */
@@ -38,22 +39,17 @@ struct group_row {
 /* Everything `show` prints. */
 struct shown {
 	const struct model *m;
-	const struct quant_type *kv_type;
+	struct kvcache_types kv;
 	uint64_t context, sequences;
 	uint64_t kv_bytes_per_token, kv_bytes, state_bytes;
 	double flops_per_token;
 	struct group_row group[MODEL_GROUP_N];
 };
 
-static bool is_matrix(const struct model_tensor *t)
-{
-	return t->shape[1] > 1 || t->shape[2] > 1;
-}
-
 /* One type when all matrices have it; norms and biases, which ggml keeps in f32, do not make a mix. */
 static void add_to_group(struct group_row *g, const struct model_tensor *t)
 {
-	bool matrix = is_matrix(t);
+	bool matrix = model_tensor_is_matrix(t);
 
 	if (t->shared_storage)
 		return;
@@ -68,26 +64,45 @@ static void add_to_group(struct group_row *g, const struct model_tensor *t)
 	g->bytes += t->bytes;
 }
 
+static int kv_type(const char *name, const struct quant_type **out, struct err *err)
+{
+	if (quant_get(name, out, err))
+		return err_prefix(err, "--kv-type");
+	if (!(*out)->kv)
+		return err_set(err, ERR_USAGE,
+			"--kv-type: '%s' is no type for a KV cache; f16, q8_0 and q4_0 are", (*out)->name);
+	return 0;
+}
+
+/* "q8_0", or "q8_0/f16" for keys and values */
+static int kv_types(const struct model_args *args, struct kvcache_types *out, struct err *err)
+{
+	char k[32];
+	const char *slash = strchr(args->kv_type, '/');
+
+	snprintf(k, sizeof(k), "%.*s", slash ? (int)(slash - args->kv_type) : -1, args->kv_type);
+	out->form = kvcache_form_find(args->mla);
+	if (out->form == KVCACHE_FORM_N)
+		return err_set(err, ERR_USAGE, "--mla: '%s' is none of latent, latent-copy and heads", args->mla);
+	return kv_type(k, &out->k, err) || kv_type(slash ? slash + 1 : k, &out->v, err) ? -1 : 0;
+}
+
 static int compute(struct shown *s, const struct model *m, const struct model_args *args, struct err *err)
 {
 	memset(s, 0, sizeof(*s));
 	s->m = m;
-	if (quant_get(args->kv_type, &s->kv_type, err))
-		return err_prefix(err, "--kv-type");
-	if (!s->kv_type->kv)
-		return err_set(err, ERR_USAGE,
-			"--kv-type: '%s' is no type for a KV cache; f16, q8_0 and q4_0 are",
-			s->kv_type->name);
+	if (kv_types(args, &s->kv, err))
+		return -1;
 	s->context = args->context;
 	if (!s->context)
 		s->context =
 			m->context_max && m->context_max < DEFAULT_CONTEXT ? m->context_max : DEFAULT_CONTEXT;
 	s->sequences = args->sequences ? args->sequences : 1;
 	for (uint32_t i = 0; i < m->n_layer; i++) {
-		s->kv_bytes_per_token += kvcache_token_bytes(&m->layers[i], s->kv_type);
+		s->kv_bytes_per_token += kvcache_token_bytes2(&m->layers[i], &s->kv);
 		s->state_bytes += m->layers[i].state_bytes;
 	}
-	s->kv_bytes = kvcache_bytes(m, s->context, s->sequences, s->kv_type);
+	s->kv_bytes = kvcache_bytes2(m, s->context, s->sequences, &s->kv);
 	s->flops_per_token = model_flops_per_token(m, (double)s->context);
 	for (int i = 0; i < m->n_tensors; i++)
 		add_to_group(&s->group[m->tensors[i].group], &m->tensors[i]);
@@ -235,6 +250,8 @@ static int show_json(const struct shown *s, const struct model_args *args)
 	json_object_set_new(root, "state_bytes", json_count(s->state_bytes));
 	json_object_set_new(root, "flops_per_token", json_whole(s->flops_per_token));
 	json_object_set_new(root, "groups", json_groups(s));
+	if (*m->note)
+		json_object_set_new(root, "note", json_text(m->note));
 	if (args->tensors)
 		json_object_set_new(root, "tensors", json_tensors(m));
 	return print_json(root);
@@ -242,27 +259,54 @@ static int show_json(const struct shown *s, const struct model_args *args)
 
 /* ---- tables ---- */
 
-static void print_heads(const struct model *m)
+/* What its layers are, by the layer that has most of it. */
+static void print_layers(const struct model *m)
 {
-	const struct model_layer *l = &m->layers[0];
-	uint32_t windowed = 0, moe = 0;
-	uint32_t window = 0;
+	uint32_t attend = 0, windowed = 0, moe = 0, sparse = 0, state = 0, draft = 0, encoder = 0, window = 0;
+	const struct model_layer *l = NULL, *experts = NULL, *picks = NULL;
 
 	for (uint32_t i = 0; i < m->n_layer; i++) {
-		const struct model_layer *other = &m->layers[i];
+		const struct model_layer *at = &m->layers[i];
 
-		windowed += other->window != 0;
-		window = other->window ? other->window : window;
-		moe += other->n_expert != 0;
-		if (other->n_expert)
-			l = other;
+		draft += at->draft;
+		encoder += at->prefill_only;
+		if (at->draft)
+			continue;
+		attend += at->n_head != 0;
+		windowed += at->window != 0;
+		moe += at->n_expert != 0;
+		sparse += at->attended != 0;
+		state += at->state_bytes != 0;
+		window = at->window ? at->window : window;
+		/* full layers tell more than windowed ones */
+		if (at->n_head && (!l || (l->window && !at->window)))
+			l = at;
+		experts = at->n_expert ? at : experts;
+		picks = at->attended ? at : picks;
 	}
-	printf("heads         %u, %u for keys and values, of %u\n", l->n_head, l->n_kv_head, l->head_dim_k);
+	printf("layers        %u of width %u", m->n_layer - draft, m->hidden);
+	if (encoder)
+		printf(", %u of them the encoder's", encoder);
+	if (draft)
+		printf(", and %u to draft (MTP)", draft);
+	putchar('\n');
+	if (l && l->mla_dim_k)
+		printf("heads         %u of %u (values %u), kept as one vector of %u\n", l->n_head, l->mla_dim_k,
+			l->mla_dim_v, l->head_dim_k);
+	else if (l)
+		printf("heads         %u, %u for keys and values, of %u\n", l->n_head, l->n_kv_head, l->head_dim_k);
+	if (l && attend < m->n_layer - draft)
+		printf("attention     in %u of %u layers\n", attend, m->n_layer - draft);
+	if (state)
+		printf("recurrence    in %u of %u layers\n", state, m->n_layer - draft);
 	if (windowed)
-		printf("window        %u tokens in %u of %u layers\n", window, windowed, m->n_layer);
-	if (moe)
-		printf("experts       %u of %u a token in %u of %u layers\n", l->n_expert_used, l->n_expert,
-			moe, m->n_layer);
+		printf("window        %u tokens in %u of %u layers\n", window, windowed, m->n_layer - draft);
+	if (picks)
+		printf("sparse        at most %u entries in %u of %u layers\n", picks->attended, sparse,
+			m->n_layer - draft);
+	if (experts)
+		printf("experts       %u of %u a token in %u of %u layers\n", experts->n_expert_used,
+			experts->n_expert, moe, m->n_layer - draft);
 }
 
 static void print_groups(const struct shown *s)
@@ -314,8 +358,7 @@ static void show_table(const struct shown *s, const struct model_args *args)
 	char x[32], y[32];
 
 	printf("%s: %s, %s\n\n", m->name, m->architecture, m->quant);
-	printf("layers        %u of width %u\n", m->n_layer, m->hidden);
-	print_heads(m);
+	print_layers(m);
 	printf("vocabulary    %u\n", m->vocab);
 	if (m->context_max)
 		printf("context       %" PRIu64 " tokens at most\n", m->context_max);
@@ -324,9 +367,10 @@ static void show_table(const struct shown *s, const struct model_args *args)
 		printf(", %s active", count_text(y, sizeof(y), m->params_active));
 	printf("\nweights       %s (%" PRIu64 " bytes)\n", bytes_text(x, sizeof(x), m->weights_bytes),
 		m->weights_bytes);
-	printf("KV cache      %s a token, %s for %" PRIu64 " x %" PRIu64 " tokens, %s\n",
+	printf("KV cache      %s a token, %s for %" PRIu64 " x %" PRIu64 " tokens, %s%s%s\n",
 		bytes_text(x, sizeof(x), s->kv_bytes_per_token), bytes_text(y, sizeof(y), s->kv_bytes),
-		s->sequences, s->context, s->kv_type->name);
+		s->sequences, s->context, s->kv.k->name, s->kv.k == s->kv.v ? "" : "/",
+		s->kv.k == s->kv.v ? "" : s->kv.v->name);
 	if (s->state_bytes)
 		printf("state         %s a sequence\n", bytes_text(x, sizeof(x), s->state_bytes));
 	printf("decoding      %.3g GFLOP a token at a context of %" PRIu64 "\n", s->flops_per_token / 1e9,
@@ -350,6 +394,8 @@ static int show(const struct model_args *args, struct arena *a)
 	if (m->context_max && s.context > m->context_max)
 		fprintf(stderr, "offsim: a context of %" PRIu64 " is more than the model's %" PRIu64 "\n",
 			s.context, m->context_max);
+	if (*m->note)
+		fprintf(stderr, "offsim: note: %s\n", m->note);
 	if (args->json)
 		return show_json(&s, args);
 	show_table(&s, args);
@@ -434,7 +480,7 @@ static void usage(void)
 {
 	puts("usage: offsim model list [PATTERN] [--json]\n"
 	     "       offsim model show NAME_OR_PATH [--quant Q] [--context N] [--sequences B] [--kv-type T]\n"
-	     "                                      [--tensors] [--json]\n"
+	     "                                      [--mla FORM] [--tensors] [--json]\n"
 	     "\n"
 	     "Lists the models that can be named, or shows what one needs: parameters, bytes, KV cache, "
 	     "FLOPs.\n"
@@ -446,7 +492,9 @@ static void usage(void)
 	     "                   type that the configuration names\n"
 	     "  --context N      tokens a sequence holds (4096, or the model's own limit when that is less)\n"
 	     "  --sequences B    sequences at once (1)\n"
-	     "  --kv-type T      type of the KV cache (f16)\n"
+	     "  --kv-type T      type of the KV cache (f16), or K/V: those of keys and values (q8_0/f16)\n"
+	     "  --mla FORM       what is kept of latent attention: latent, latent-copy (and values beside it) or\n"
+	     "                   heads, unpacked (latent)\n"
 	     "  --tensors        every tensor\n"
 	     "  --json           one JSON document\n"
 	     "  -h, --help       this text\n"
@@ -504,12 +552,13 @@ int cmd_model(int argc, char **argv)
 		{"context", required_argument, NULL, 'c'},
 		{"sequences", required_argument, NULL, 'b'},
 		{"kv-type", required_argument, NULL, 'k'},
+		{"mla", required_argument, NULL, 'm'},
 		{"tensors", no_argument, NULL, 't'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	struct model_args args = {.kv_type = "f16"};
+	struct model_args args = {.kv_type = "f16", .mla = "latent"};
 	int c, status;
 
 	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
@@ -527,6 +576,9 @@ int cmd_model(int argc, char **argv)
 			break;
 		case 'k':
 			args.kv_type = optarg;
+			break;
+		case 'm':
+			args.mla = optarg;
 			break;
 		case 't':
 			args.tensors = true;

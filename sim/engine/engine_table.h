@@ -54,8 +54,7 @@ struct engine_ops {
 	exec_lower_fn *lower;
 };
 
-extern const struct engine_ops engine_ideal;
-extern const struct engine_ops engine_llamacpp;
+extern const struct engine_ops engine_accelerate, engine_ideal, engine_llamacpp;
 
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);

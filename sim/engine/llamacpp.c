@@ -573,7 +573,8 @@ static int llamacpp_lower(struct exec *x, void *state, const struct trace_step *
 		}
 	}
 	/* Logits come back to the host, which samples. */
-	s->chain.last = exec_wait(x, s->gpu >= 0 ? hw_num_value(&s->cost->gpu_sync_s) : 0, s->chain.last);
+	s->chain.last = exec_wait(x, (s->gpu >= 0 ? hw_num_value(&s->cost->gpu_sync_s) : 0) +
+			hw_num_value(&s->cost->step_s), s->chain.last);
 	*last = s->chain.last;
 	return 0;
 }

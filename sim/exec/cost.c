@@ -38,6 +38,8 @@ static const struct field {
 	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false},
 	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false},
 	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false},
+	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false},
+	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu_read), false},
 	{"cpu", "multiply_few", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_few), true},
 	{"cpu", "multiply_many", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_many), true},

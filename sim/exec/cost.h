@@ -27,6 +27,8 @@ struct cost {
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
+	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
+	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
 	struct hw_num cpu_read;                   /* share of memory rate, all threads */
 	struct hw_num cpu_multiply_few[COST_CLASS_N]; /* share of the FP32 rate: dequantise and multiply few rows */
 	struct hw_num cpu_multiply_many[COST_CLASS_N];

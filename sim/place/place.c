@@ -73,6 +73,7 @@ static void add_to_part(struct place_group *g, const struct place_spot *spot, co
 	/* The type of the bulk decides how a kernel computes: norms and biases do not count. */
 	if (t->bytes > part->bytes)
 		part->type = t->type;
+	part->n_tensors++;
 	part->params += t->params;
 	part->bytes += t->bytes;
 }

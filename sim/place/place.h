@@ -31,6 +31,7 @@ struct place_spot {
 
 struct place_part {
 	struct place_spot spot;
+	uint32_t n_tensors;     /* experts: of one expert */
 	uint64_t params, bytes; /* experts: of all the layer's experts in this part */
 	const struct quant_type *type; /* of its largest tensor */
 };

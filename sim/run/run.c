@@ -540,9 +540,12 @@ static void explain_why(const struct job *job, const struct platform *pf, const 
 	char amount[32], rate[32];
 
 	if (pf->counts_bytes[top]) {
+		const struct tally *phase = decode ? &o->decode : &o->prefill;
+		double reached = fmin(pf->capacity[top], tally_moved(phase)[top] / tally_charge(phase)[top]);
+
 		units_format(amount, sizeof(amount), moved, UNIT_BYTES);
-		units_format(rate, sizeof(rate), pf->capacity[top], UNIT_BYTES_RATE);
-		snprintf(why->why, sizeof(why->why), "%s moves %s through %s (%s), which sets the pace %.0f %% of the time",
+		units_format(rate, sizeof(rate), reached, UNIT_BYTES_RATE);
+		snprintf(why->why, sizeof(why->why), "%s moves %s through %s at %s, which sets the pace %.0f %% of the time",
 			step, amount, res->name, rate, 100 * res->critical);
 	} else {
 		snprintf(why->why, sizeof(why->why), "the arithmetic of %s sets the pace %.0f %% of the time",
