@@ -30,6 +30,7 @@ int cmd_place(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
+int cmd_validate(int argc, char **argv);
 
 /* An arena that says "out of memory" and exits 1 when there is none. */
 void cmd_arena_init(struct arena *a);
@@ -41,6 +42,8 @@ int cmd_usage_error(const char *name, const char *fmt, ...) PRINTF_LIKE(2, 3);
 struct option;
 /* getopt_long said '?' or ':' (opterr must be 0): names the option and the nearest of `options`. */
 int cmd_bad_option(char **argv, const struct option *options);
+/* -j N: 0, or -1 when it is no number from 1 to 1024. */
+int cmd_parse_workers(const char *text, unsigned *workers);
 /* Flushes stdout: EXIT_FAILED with a message when not everything could be written (full disk, closed pipe), else status. */
 int cmd_finish_stdout(int status);
 

@@ -60,15 +60,6 @@ static int parse_shard(const char *text, struct sweep_options *o)
 	return end == n || *end || n[0] == '-' || o->shard < 1 || o->shard > o->n_shards ? -1 : 0;
 }
 
-static int parse_workers(const char *text, unsigned *workers)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	*workers = (unsigned)n;
-	return end == text || *end || text[0] == '-' || n < 1 || n > 1024 ? -1 : 0;
-}
-
 static void print_summary(const struct sweep_progress *p, const char *db)
 {
 	printf("%" PRIu64 " points: %" PRIu64 " simulated, %" PRIu64 " there already, %" PRIu64 " failed, in %.2f s (%.0f a "
@@ -142,7 +133,7 @@ int cmd_sweep(int argc, char **argv)
 			o.db = optarg;
 			break;
 		case 'j':
-			if (parse_workers(optarg, &o.workers))
+			if (cmd_parse_workers(optarg, &o.workers))
 				status = cmd_usage_error("sweep", "-j wants a number from 1 to 1024, not '%s'", optarg);
 			break;
 		case 's':

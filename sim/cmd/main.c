@@ -15,6 +15,7 @@ const struct cmd cmd_table[] = {
 	{"run", cmd_run, "simulate one scenario, print the result and store it"},
 	{"place", cmd_place, "show where everything goes and whether it fits; no simulation"},
 	{"sweep", cmd_sweep, "simulate a scenario's 'sweep' grid, in parallel, resumable"},
+	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
 	{"hw", cmd_hw, "list and show machines and their parts"},
 	{"model", cmd_model, "list and show models"},
@@ -92,6 +93,15 @@ int cmd_bad_option(char **argv, const struct option *options)
 	for (const struct option *o = options; o->name; o++)
 		suggest_offer(&s, o->name);
 	return cmd_usage_error(argv[0], "unknown option '--%s'%s", bare, suggest_text(&s, near, sizeof(near)));
+}
+
+int cmd_parse_workers(const char *text, unsigned *workers)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*workers = (unsigned)n;
+	return end == text || *end || text[0] == '-' || n < 1 || n > 1024 ? -1 : 0;
 }
 
 int cmd_finish_stdout(int status)

@@ -87,9 +87,36 @@ static const struct engine_ignored *find_ignored(const struct engine_ops *e, con
 
 struct words {
 	const struct yaml_node *written;
-	const char *text; /* start of the copy that is cut up */
-	char *save;
+	char *text; /* the copy that is cut up */
+	char *at;   /* what is left of it */
 };
+
+/* The next word as a shell would cut it: quotes keep blanks and are taken off, a backslash outside of them is kept (it
+   belongs to a regular expression). NULL at the end. */
+static char *next_word(struct words *w)
+{
+	char *from = w->at + strspn(w->at, " \t\n"), *to = from, *word = from, quote = 0;
+
+	if (!*from)
+		return NULL;
+	for (; *from && (quote || !strchr(" \t\n", *from)); from++) {
+		if (quote ? *from == quote : *from == '"' || *from == '\'')
+			quote = quote ? 0 : *from;
+		else
+			*to++ = *from;
+	}
+	w->at = from + (*from != '\0');
+	*to = '\0';
+	return word;
+}
+
+/* The next word if it is a value and no flag. */
+static char *next_value(struct words *w)
+{
+	const char *ahead = w->at + strspn(w->at, " \t\n");
+
+	return *ahead && !is_flag(ahead) ? next_word(w) : NULL;
+}
 
 static struct err_pos word_pos(const struct words *w, const char *word)
 {
@@ -98,6 +125,14 @@ static struct err_pos word_pos(const struct words *w, const char *word)
 	if (pos.col > 0)
 		pos.col += (int)(word - w->text) + w->written->quoted;
 	return pos;
+}
+
+/* The next word if it is a number that switches a flag on or off, as llama-bench writes it: "-nkvo 1". */
+static char *next_switch(struct words *w)
+{
+	const char *ahead = w->at + strspn(w->at, " \t\n");
+
+	return (*ahead == '0' || *ahead == '1') && (!ahead[1] || strchr(" \t\n", ahead[1])) ? next_word(w) : NULL;
 }
 
 /* Enters one flag and its value into the map, taking the value from the words when it has none yet. */
@@ -115,12 +150,16 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 	if (!row && !ignored)
 		return unknown_flag(e, word, name, &pos, err);
 	if (!value && (ignored ? ignored->has_value : row->kind != PARAM_KIND_FLAG)) {
-		value = strtok_r(NULL, " \t\n", &w->save);
+		value = next_value(w);
+		if (!value && e->bare && strcmp(key, e->bare) == 0)
+			value = (char[]){"on"};
 		if (!value)
 			return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);
 	}
 	if (ignored)
 		return 0;
+	if (!value && row->kind == PARAM_KIND_FLAG)
+		value = next_switch(w);
 
 	struct yaml_node *n = yaml_get(map, key);
 	if (n && e->repeats && strcmp(key, e->repeats) == 0) {
@@ -131,7 +170,7 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 		return err_at(err, ERR_INPUT, &pos, "flag '%s' is there twice", word);
 	n = new_node(a, YAML_SCALAR, pos);
 	n->key = key;
-	n->text = value ? value : "yes";
+	n->text = value ? arena_strdup(a, value) : "yes";
 	struct yaml_node **link = &map->child;
 	while (*link)
 		link = &(*link)->next;
@@ -143,10 +182,10 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 static int text_to_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
 	struct yaml_node *map, struct err *err)
 {
-	char *text = arena_strdup(a, written->text);
-	struct words w = {written, text, NULL};
+	char *text = arena_strdup(a, written->text), *word;
+	struct words w = {written, text, text};
 
-	for (char *word = strtok_r(text, " \t\n", &w.save); word; word = strtok_r(NULL, " \t\n", &w.save)) {
+	while ((word = next_word(&w))) {
 		struct err_pos pos = word_pos(&w, word);
 		if (!is_flag(word))
 			return err_at(err, ERR_INPUT, &pos, "'%s' is no flag of %s: a flag begins with '-'", word, e->name);

@@ -42,6 +42,7 @@ struct engine_ops {
 	size_t n_aliases;
 	const struct engine_ignored *ignored;
 	size_t n_ignored;
+	const char *bare;     /* a flag that may stand without its value and then means "on"; NULL: none */
 	const char *repeats;  /* a flag whose values add up, joined by commas; NULL: none */
 	const char *kernels;  /* file of hw/kernels that says what its kernels reach; NULL: all there is */
 	bool overheads; /* pays latencies and launches */

@@ -43,7 +43,7 @@ static const char *const split_choices[] = {"layer", "none", NULL};
 struct llamacpp_flags {
 	const char *ngl, *ot, *fa, *ctk, *ctv, *ts;
 	uint64_t n_cpu_moe, b, ub, t, c;
-	bool cpu_moe, nkvo, no_mmap, no_op_offload;
+	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload;
 	int load_mode, sm;
 	double fit_target_bytes;
 };
@@ -65,6 +65,7 @@ static const struct param llamacpp_flag[] = {
 	PARAM_COUNT(struct llamacpp_flags, c, "c", "0", 0, 1e9, "context allocated; 0: what the workload needs"),
 	PARAM_FLAG(struct llamacpp_flags, no_mmap, "no-mmap", "no", "read weights into pinned memory"),
 	PARAM_CHOICE(struct llamacpp_flags, load_mode, "load-mode", "mmap", load_choices, "none is --no-mmap"),
+	PARAM_FLAG(struct llamacpp_flags, mmap, "mmap", "yes", "0 is --no-mmap (llama-bench)"),
 	PARAM_FLAG(struct llamacpp_flags, no_op_offload, "no-op-offload", "no",
 		"weights in RAM are never multiplied on the GPU"),
 	PARAM_TEXT(struct llamacpp_flags, ts, "ts", "", "share of the layers on each GPU: 3,1; empty: by memory"),
@@ -81,7 +82,9 @@ static const struct engine_alias llamacpp_alias[] = {
 };
 
 static const struct engine_ignored llamacpp_ignored[] = {
-	{"mlock", false}, {"host", true}, {"port", true}, {"temp", true}, {"top-p", true}, {"top-k", true},
+	{"mlock", false}, {"fit", true}, {"dio", true}, {"direct-io", true}, {"np", true}, {"parallel", true},
+	{"fit-ctx", true}, {"no-context-shift", false}, {"swa-full", false}, {"p", true}, {"n", true}, {"d", true},
+	{"m", true}, {"model", true}, {"hf", true}, {"numa", true}, {"mmp", true}, {"mmproj", true}, {"host", true}, {"port", true}, {"temp", true}, {"top-p", true}, {"top-k", true},
 	{"min-p", true}, {"jinja", false}, {"alias", true}, {"tb", true}, {"threads-batch", true}, {"seed", true},
 	{"no-warmup", false}, {"r", true}, {"o", true}, {"mg", true}, {"main-gpu", true}, {"cont-batching", false},
 	{"cb", false}, {"metrics", false}, {"verbose", false}, {"v", false}, {"color", false}, {"prio", true},
@@ -436,7 +439,7 @@ static void *llamacpp_state_new(const struct engine_job *job, const struct place
 	s->flags = job->flags;
 	s->cost = job->cost;
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
-	s->pinned = s->flags->no_mmap || s->flags->load_mode == 1;
+	s->pinned = s->flags->no_mmap || !s->flags->mmap || s->flags->load_mode == 1;
 	s->thread_share = s->flags->t && cpu->cores && s->flags->t < cpu->cores ?
 		(double)s->flags->t / cpu->cores :
 		1;
@@ -590,6 +593,7 @@ const struct engine_ops engine_llamacpp = {
 	.n_aliases = ARRAY_LEN(llamacpp_alias),
 	.ignored = llamacpp_ignored,
 	.n_ignored = ARRAY_LEN(llamacpp_ignored),
+	.bare = "fa",
 	.repeats = "ot",
 	.kernels = "llama.cpp",
 	.overheads = true,

@@ -231,18 +231,17 @@ static int need(const struct yaml_node *root, const char *file, const char *key,
 	return err_at(err, ERR_INPUT, &pos, "the scenario has no '%s'", key);
 }
 
-int scenario_load(const char *path, const struct scenario_set *set, size_t n_set, struct arena *a,
-	struct scenario **out, struct err *err)
+static int load_tree(struct yaml_node *root, const char *file, const struct scenario_set *set, size_t n_set,
+	struct arena *a, struct scenario **out, struct err *err)
 {
 	struct scenario *s = arena_new(a, struct scenario);
-	struct yaml_node *root;
 	struct keys k = {0};
 
-	*s = (struct scenario){.file = path, .set = set, .n_set = n_set};
-	if (yaml_read_file(path, a, &root, err) || apply_plain_sets(s, root, a, err) ||
+	*s = (struct scenario){.file = file, .set = set, .n_set = n_set};
+	if (apply_plain_sets(s, root, a, err) ||
 		param_fill(scenario_params, ARRAY_LEN(scenario_params), root, "the scenario", &k, a, err) ||
-		need(root, path, "model", err) || need(root, path, "machine", err) ||
-		need(root, path, "engine", err) || load_workload(s, &k, a, err) || load_model(s, &k, root, a, err) ||
+		need(root, file, "model", err) || need(root, file, "machine", err) ||
+		need(root, file, "engine", err) || load_workload(s, &k, a, err) || load_model(s, &k, root, a, err) ||
 		load_machine(s, &k, a, err) || load_engine(s, &k, root, a, err))
 		return -1;
 	s->routing = routing_choices[k.routing];
@@ -251,4 +250,21 @@ int scenario_load(const char *path, const struct scenario_set *set, size_t n_set
 	identify(s, a);
 	*out = s;
 	return 0;
+}
+
+int scenario_load(const char *path, const struct scenario_set *set, size_t n_set, struct arena *a,
+	struct scenario **out, struct err *err)
+{
+	struct yaml_node *root;
+
+	return yaml_read_file(path, a, &root, err) || load_tree(root, path, set, n_set, a, out, err) ? -1 : 0;
+}
+
+int scenario_load_text(const char *text, const char *name, struct arena *a, struct scenario **out, struct err *err)
+{
+	struct yaml_node *root;
+
+	return yaml_read_text(text, strlen(text), name, a, &root, err) || load_tree(root, name, NULL, 0, a, out, err) ?
+		-1 :
+		0;
 }

@@ -48,5 +48,7 @@ extern const size_t scenario_sections_n;
 /* Reads path, applies the overrides ("KEY=VALUE" split by the caller), loads and checks everything. */
 int scenario_load(const char *path, const struct scenario_set *set, size_t n_set, struct arena *a,
 		  struct scenario **out, struct err *err);
+/* The same from text; name stands for the file in messages, and paths in it are relative to where the user is. */
+int scenario_load_text(const char *text, const char *name, struct arena *a, struct scenario **out, struct err *err);
 
 #endif

@@ -89,7 +89,11 @@ static void push_layer(struct trace_cursor *c, int i, const struct trace_step *s
 {
 	const struct model_layer *l = &c->trace->model->layers[i];
 
-	push_weights(c, i, MODEL_ATTN, s->n_tokens);
+	/* MTP heads run in speculative decoding only, an encoder when a prompt is read */
+	if (l->draft || (l->prefill_only && s->phase != TRACE_PREFILL))
+		return;
+	if (l->group[MODEL_ATTN].params)
+		push_weights(c, i, MODEL_ATTN, s->n_tokens);
 	if (l->n_head)
 		push_attention(c, i, l, s);
 	if (l->group[MODEL_FFN].params)

@@ -1,0 +1,184 @@
+/*
+ * cmd_validate.c - `offsim validate`: predicted against measured, row by row, with a summary.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "sim/cmd/cmd.h"
+#include "sim/run/validate.h"
+
+static void usage(void)
+{
+	puts("usage: offsim validate CORPUS.csv [--tier A,B] [--engine NAME] [-j N] [--max-median SHARE] [--json]\n"
+	     "\n"
+	     "Runs every row of a corpus of published measurements whose engine, model and machine are known, says why\n"
+	     "for the others, and prints how far the predictions are off. Rows of a group share a weight of one.\n"
+	     "\n"
+	     "      --tier A,B          tiers that are scored (default A,B)\n"
+	     "      --engine NAME       only rows of this engine\n"
+	     "      --max-median SHARE  exit 4 when the median error of any metric is larger (0.18 or 18%)\n"
+	     "  -j N                    workers (default: one for each processor)\n"
+	     "      --json              rows and summary as one JSON document\n"
+	     "  -h, --help              this text\n"
+	     "\n"
+	     "example: offsim validate corpus.csv --engine llama.cpp");
+}
+
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static void print_json(const struct validate *v)
+{
+	json_t *root = json_object(), *rows = json_array(), *summary = json_object();
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct validate_row *r = &v->row[i];
+		json_array_append_new(rows,
+			json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "id", r->id, "status",
+				validate_status_name(r->status), "reason", *r->reason ? r->reason : r->assumed, "predicted",
+				number(r->predicted), "measured", number(r->measured), "low80", number(r->low80), "high80",
+				number(r->high80)));
+	}
+	for (int m = 0; m < VALIDATE_METRIC_N; m++) {
+		const struct validate_summary *s = &v->summary[m];
+		json_object_set_new(summary, validate_metric_name((enum validate_metric)m),
+			json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "n", (json_int_t)s->n, "groups",
+				(json_int_t)s->n_groups, "median_abs_error", number(s->median_abs_error), "p90_abs_error",
+				number(s->p90_abs_error), "bias", number(s->bias), "coverage80", number(s->coverage80),
+				"pair_order", number(s->pair_order)));
+	}
+	json_object_set_new(root, "rows", rows);
+	json_object_set_new(root, "summary", summary);
+	json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	putchar('\n');
+	json_decref(root);
+}
+
+static void print_rows(const struct validate *v)
+{
+	printf("%-7s %-16s %-26s %-8s %4s %11s %11s %7s  %s\n", "id", "engine", "model", "metric", "tier", "predicted",
+		"measured", "ratio", "");
+	for (size_t i = 0; i < v->n; i++) {
+		const struct validate_row *r = &v->row[i];
+		printf("%-7s %-16.16s %-26.26s %-8s %4s ", r->id, r->engine, r->model, validate_metric_name(r->metric), r->tier);
+		if (r->status == VALIDATE_OK)
+			printf("%11.4g %11.4g %7.2f  %s%s\n", r->predicted, r->measured, r->predicted / r->measured,
+				r->metric == VALIDATE_DECODE && r->measured > r->upper_bound ? "above the bound! " : "",
+				*r->assumed ? r->assumed : "");
+		else
+			printf("%11s %11.4g %7s  %s: %s\n", "-", r->measured, "-", validate_status_name(r->status), r->reason);
+	}
+}
+
+static void print_summary(const struct validate *v)
+{
+	printf("\n%-8s %5s %7s %14s %12s %8s %12s %11s\n", "metric", "rows", "groups", "median error", "90 % error",
+		"bias", "coverage 80", "pair order");
+	for (int m = 0; m < VALIDATE_METRIC_N; m++) {
+		const struct validate_summary *s = &v->summary[m];
+		if (s->n == 0)
+			continue;
+		printf("%-8s %5zu %7zu %13.1f%% %11.1f%% %+7.1f%% %11.0f%%", validate_metric_name((enum validate_metric)m), s->n,
+			s->n_groups, 100 * s->median_abs_error, 100 * s->p90_abs_error, 100 * s->bias, 100 * s->coverage80);
+		if (isfinite(s->pair_order))
+			printf(" %10.1f%%", 100 * s->pair_order);
+		putchar('\n');
+	}
+	printf("\n%zu of %zu rows of the scored tiers ran\n", v->n_ran, v->n_scored);
+}
+
+static double worst_median(const struct validate *v)
+{
+	double worst = 0;
+
+	for (int m = 0; m < VALIDATE_METRIC_N; m++)
+		if (v->summary[m].n && v->summary[m].median_abs_error > worst)
+			worst = v->summary[m].median_abs_error;
+	return worst;
+}
+
+/* "A,B" -> "AB" */
+static void parse_tiers(const char *text, char *tiers, size_t size)
+{
+	size_t n = 0;
+
+	for (; *text && n + 1 < size; text++)
+		if (*text != ',')
+			tiers[n++] = *text;
+	tiers[n] = '\0';
+}
+
+int cmd_validate(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"tier", required_argument, NULL, 't'},
+		{"engine", required_argument, NULL, 'e'},
+		{"max-median", required_argument, NULL, 'm'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"json", no_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	char tiers[16] = "AB";
+	struct validate_options o = {
+		.tiers = tiers, .workers = processors > 0 ? (unsigned)processors : 1, .interrupted = &cmd_interrupted};
+	double max_median = INFINITY;
+	bool json = false;
+	struct err err = {0};
+	int c;
+
+	while ((c = getopt_long(argc, argv, ":j:h", options, NULL)) != -1) {
+		switch (c) {
+		case 't':
+			parse_tiers(optarg, tiers, sizeof(tiers));
+			break;
+		case 'e':
+			o.engine = optarg;
+			break;
+		case 'm':
+			if (units_parse(optarg, UNIT_FRACTION, &max_median, &err))
+				return cmd_usage_error("validate", "--max-median: %s", err.msg);
+			break;
+		case 'j':
+			if (cmd_parse_workers(optarg, &o.workers))
+				return cmd_usage_error("validate", "-j wants a number from 1 to 1024, not '%s'", optarg);
+			break;
+		case 'o':
+			json = true;
+			break;
+		case 'h':
+			usage();
+			return cmd_finish_stdout(EXIT_DONE);
+		default:
+			return cmd_bad_option(argv, options);
+		}
+	}
+	if (argc - optind != 1)
+		return cmd_usage_error("validate", "expected one CORPUS.csv, not %d", argc - optind);
+
+	struct arena a;
+	struct validate v;
+	int status = EXIT_DONE;
+	cmd_arena_init(&a);
+	cmd_catch_interrupts();
+	if (validate_run(argv[optind], &o, &a, &v, &err)) {
+		status = cmd_fail(&err);
+	} else if (json) {
+		print_json(&v);
+	} else {
+		print_rows(&v);
+		print_summary(&v);
+	}
+	if (status == EXIT_DONE && worst_median(&v) > max_median)
+		status = EXIT_BOUND;
+	arena_release(&a);
+	return cmd_finish_stdout(status);
+}

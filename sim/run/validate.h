@@ -1,0 +1,65 @@
+/*
+ * validate.h - predictions held against published measurements.
+ *
+ *	corpus row ──> scenario text (inline machine from its columns) ──> run ──> its own metric
+ *	                                                                            │
+ *	           summary by metric, rows weighted so that a group counts one  <───┘ predicted / measured
+ *
+ * Every row of the file comes back: run, or with the reason why not. Facts that a row does not state are filled with the
+ * same defaults for all (the card's native link, DDR speeds by generation), and said.
+ */
+#ifndef SIM_RUN_VALIDATE_H
+#define SIM_RUN_VALIDATE_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum validate_status { VALIDATE_OK, VALIDATE_NO_FIT, VALIDATE_SKIPPED, VALIDATE_ERROR, VALIDATE_STATUS_N };
+enum validate_metric { VALIDATE_DECODE, VALIDATE_PREFILL, VALIDATE_E2E, VALIDATE_TTFT, VALIDATE_METRIC_N };
+
+struct validate_row {
+	const char *id, *group, *engine, *model, *tier;
+	enum validate_metric metric;
+	bool per_token; /* s_per_token: small is fast */
+	bool scored;    /* of the tiers asked for */
+	enum validate_status status;
+	const char *reason;   /* why it was not run, "" when it was */
+	const char *assumed;  /* defaults that were filled in, "" when none */
+	const char *identity; /* what tells rows of a group apart */
+	double measured, predicted, low80, high80, upper_bound;
+};
+
+struct validate_summary {
+	size_t n;        /* scored rows that ran */
+	size_t n_groups;
+	double median_abs_error, p90_abs_error; /* |predicted / measured - 1|, weighted */
+	double median_abs_log_error;
+	double bias;     /* weighted median of predicted / measured, less 1 */
+	double coverage80;
+	double pair_order; /* NAN: no pairs */
+};
+
+struct validate {
+	struct validate_row *row;
+	size_t n;
+	struct validate_summary summary[VALIDATE_METRIC_N];
+	size_t n_scored, n_ran; /* rows of the tiers asked for, and those of them that ran */
+};
+
+struct validate_options {
+	const char *tiers;  /* "AB" */
+	const char *engine; /* only rows of this one; NULL: all */
+	unsigned workers;
+	const volatile sig_atomic_t *interrupted;
+};
+
+int validate_run(const char *path, const struct validate_options *o, struct arena *a, struct validate *out,
+	struct err *err);
+
+const char *validate_status_name(enum validate_status s);
+const char *validate_metric_name(enum validate_metric m);
+
+#endif
