@@ -105,23 +105,13 @@ static void constants_init(struct constants *c, const struct job *job)
 	}
 }
 
-/* Turns the running totals at step ends into what each step cost, and sums that by phase. */
+/* Turns the running totals at step ends into what each step cost, and sums that. */
 struct collector {
-	uint64_t n_prefill;
-	uint64_t last;               /* step; those behind it are only there for it to prefetch from */
-	struct tally total;           /* up to the step that ended last */
-	struct tally step;            /* of that step alone */
-	struct tally prefill, decode; /* sums */
+	uint64_t first, last;  /* steps that count; those around them are only there for what they prefetch */
+	struct tally total;    /* up to the step that ended last */
+	struct tally step;     /* of that step alone */
+	struct tally sum;      /* of the steps that count */
 };
-
-static void collector_init(struct collector *c, const struct job *job)
-{
-	c->n_prefill = job->trace->n_prefill;
-	c->total = tally_new(job->n_resources, job->arena);
-	c->step = tally_new(job->n_resources, job->arena);
-	c->prefill = tally_new(job->n_resources, job->arena);
-	c->decode = tally_new(job->n_resources, job->arena);
-}
 
 static void on_step(void *ctx, const struct exec_record *r)
 {
@@ -140,41 +130,48 @@ static void on_step(void *ctx, const struct exec_record *r)
 		tally_charge(&now)[i] = sim_seconds(r->charge[i]);
 	tally_add(&c->step, -1, &c->total);
 	tally_add(&c->total, 1, &c->step);
-	tally_add(r->step < c->n_prefill ? &c->prefill : &c->decode, 1, &c->step);
+	if (r->step >= c->first)
+		tally_add(&c->sum, 1, &c->step);
 }
 
-/* Simulates steps first .. last from an idle machine, and one more if there is one, since a step also works for
-   the next (prefetch). */
-static int simulate(struct job *job, uint64_t first, uint64_t last, struct collector *c, struct err *err)
+/* Simulates steps first .. last (counted over prefill and decode), with some before them that fill the pipeline and one
+   behind, since a step also works for the next. sum: of all of them; at_last: of the last; both are overwritten. */
+static int simulate(struct job *job, uint64_t first, uint64_t last, struct tally *sum, struct tally *at_last,
+	struct err *err)
 {
 	const struct engine_ops *engine = job->scenario->engine;
 	struct engine_job ej = engine_job(job->scenario, job->cost, job->trace);
 	uint64_t n_steps = job->trace->n_prefill + job->trace->n_decode;
+	uint64_t begin = first < WARM_UP_STEPS ? 0 : first - WARM_UP_STEPS;
 	uint64_t end = last + 1 < n_steps ? last + 2 : n_steps;
 	struct arena_mark mark = arena_mark(job->arena);
+	struct collector c = {
+		.first = first,
+		.last = last,
+		.total = tally_new(job->n_resources, job->arena),
+		.step = tally_new(job->n_resources, job->arena),
+		.sum = tally_new(job->n_resources, job->arena),
+	};
 	struct exec x;
 
-	c->last = last;
 	exec_init(&x, job->placement, job->trace, engine->lower,
 		engine->state_new(&ej, job->placement, job->arena), engine->overheads, job->options->interrupted,
 		job->arena);
-	int rc = exec_run(&x, first, end - first, on_step, c, err);
+	int rc = exec_run(&x, begin, end - begin, on_step, &c, err);
 	job->events += x.sim.n_done;
+	memcpy(sum->v, c.sum.v, sum->n * sizeof(*sum->v));
+	memcpy(at_last->v, c.step.v, at_last->n * sizeof(*at_last->v));
 	arena_rewind(job->arena, mark);
 	return rc;
 }
 
-/* Cost of one decode step in the middle of many. */
-static int window(struct job *job, uint64_t decode_step, struct tally *cost, struct err *err)
+/* Cost of one step in the middle of many. */
+static int window(struct job *job, uint64_t step, struct tally *cost, struct err *err)
 {
-	uint64_t last = job->trace->n_prefill + decode_step;
-	uint64_t before = decode_step < WARM_UP_STEPS ? decode_step : WARM_UP_STEPS;
 	struct arena_mark mark = arena_mark(job->arena);
-	struct collector c;
+	struct tally sum = tally_new(job->n_resources, job->arena);
+	int rc = simulate(job, step, step, &sum, cost, err);
 
-	collector_init(&c, job);
-	int rc = simulate(job, last - before, last, &c, err);
-	memcpy(cost->v, c.step.v, cost->n * sizeof(*cost->v));
 	arena_rewind(job->arena, mark);
 	return rc;
 }
@@ -233,14 +230,15 @@ static int add_random(struct job *job, uint64_t lo, uint64_t hi, uint64_t n_wind
 
 enum effort { EFFORT_EXACT, EFFORT_NORMAL, EFFORT_QUICK };
 
-static int add_tail(struct job *job, uint64_t lo, enum effort effort, const struct tally *at_lo, struct tally *sum,
-	struct err *err)
+/* Adds the steps behind lo up to last. */
+static int add_tail(struct job *job, uint64_t lo, uint64_t last, enum effort effort, const struct tally *at_lo,
+	struct tally *sum, struct err *err)
 {
-	uint64_t hi = job->trace->n_decode - 2;
+	uint64_t hi = last - 1;
 	struct tally at_hi = tally_new(job->n_resources, job->arena), end = tally_new(job->n_resources, job->arena);
 
-	/* The last step stands apart: it has no next one to work for. */
-	if (window(job, hi + 1, &end, err))
+	/* The last step of a phase stands apart: it has no next one of its kind to work for, and may be smaller. */
+	if (window(job, last, &end, err))
 		return -1;
 	tally_add(sum, 1, &end);
 	if (!job->trace->smooth)
@@ -254,22 +252,33 @@ static int add_tail(struct job *job, uint64_t lo, enum effort effort, const stru
 	return add_smooth(job, lo, hi, at_lo, &at_hi, sum, err);
 }
 
+/* One phase: n steps from first on. The first of them are simulated as they come, the others in part. */
+static int simulate_phase(struct job *job, uint64_t first, uint64_t n, enum effort effort, struct tally *sum,
+	struct err *err)
+{
+	uint64_t skip_from = job->trace->smooth ? SKIP_FROM_STEPS : 4 * RANDOM_WINDOWS;
+	struct tally at_last = tally_new(job->n_resources, job->arena);
+
+	if (n == 0)
+		return 0;
+	if (effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n <= skip_from) || n <= HEAD_STEPS + SHORT_STEPS)
+		return simulate(job, first, first + n - 1, sum, &at_last, err);
+	if (simulate(job, first, first + HEAD_STEPS - 1, sum, &at_last, err))
+		return -1;
+	return add_tail(job, first + HEAD_STEPS - 1, first + n - 1, effort, &at_last, sum, err);
+}
+
 /* Prefill and decode of the whole trace. */
 static int simulate_all(struct job *job, enum effort effort, struct outcome *out, struct err *err)
 {
-	uint64_t n_prefill = job->trace->n_prefill, n_decode = job->trace->n_decode;
-	uint64_t skip_from = job->trace->smooth ? SKIP_FROM_STEPS : 4 * RANDOM_WINDOWS;
-	bool all = effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n_decode <= skip_from) ||
-		n_decode <= HEAD_STEPS + SHORT_STEPS;
-	uint64_t head = all ? n_decode : HEAD_STEPS;
-	struct collector c;
+	uint64_t n_prefill = job->trace->n_prefill;
 
-	collector_init(&c, job);
-	if (simulate(job, 0, n_prefill + head - 1, &c, err))
-		return -1;
-	out->prefill = c.prefill;
-	out->decode = c.decode;
-	return all ? 0 : add_tail(job, head - 1, effort, &c.step, &out->decode, err);
+	out->prefill = tally_new(job->n_resources, job->arena);
+	out->decode = tally_new(job->n_resources, job->arena);
+	return simulate_phase(job, 0, n_prefill, effort, &out->prefill, err) ||
+			simulate_phase(job, n_prefill, job->trace->n_decode, effort, &out->decode, err) ?
+		-1 :
+		0;
 }
 
 /* seconds 0 (a bound of nothing) gives NAN, not infinity. */

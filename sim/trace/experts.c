@@ -3,8 +3,8 @@
 #include <string.h>
 
 /* Rows an expert above which the expected counts stand for drawn ones: then no expert stays unused (probability
-   e^-16 each), so the bytes are the same, and drawing would cost more than the simulation. */
-#define MANY_ROWS 16
+   e^-8 each), so the bytes are the same, and drawing would cost more than the simulation. */
+#define MANY_ROWS 8
 
 /* n_used different experts of n_expert for one token (Floyd's algorithm, CACM 30(9), 1987): one random number each. */
 static void draw_one(gsl_rng *rng, uint32_t n_expert, uint32_t n_used, uint64_t *count, uint32_t *taken)
