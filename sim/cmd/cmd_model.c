@@ -23,7 +23,7 @@ struct model_args {
 	const char *what;  /* model asked for, or pattern */
 	const char *quant; /* NULL: what the file stores */
 	const char *kv_type;
-	const char *mla; /* what is kept of latent attention */
+	const char *mla;	     /* what is kept of latent attention */
 	uint64_t context, sequences; /* 0: not given */
 	bool tensors, json;
 	bool show_only; /* an option was given that only `show` has */
@@ -83,7 +83,8 @@ static int kv_types(const struct model_args *args, struct kvcache_types *out, st
 	snprintf(k, sizeof(k), "%.*s", slash ? (int)(slash - args->kv_type) : -1, args->kv_type);
 	out->form = kvcache_form_find(args->mla);
 	if (out->form == KVCACHE_FORM_N)
-		return err_set(err, ERR_USAGE, "--mla: '%s' is none of latent, latent-copy and heads", args->mla);
+		return err_set(
+			err, ERR_USAGE, "--mla: '%s' is none of latent, latent-copy and heads", args->mla);
 	return kv_type(k, &out->k, err) || kv_type(slash ? slash + 1 : k, &out->v, err) ? -1 : 0;
 }
 
@@ -294,10 +295,11 @@ static void print_layers(const struct model *m)
 		printf(", and %u to draft (MTP)", draft);
 	putchar('\n');
 	if (l && l->mla_dim_k)
-		printf("heads         %u of %u (values %u), kept as one vector of %u\n", l->n_head, l->mla_dim_k,
-			l->mla_dim_v, l->head_dim_k);
+		printf("heads         %u of %u (values %u), kept as one vector of %u\n", l->n_head,
+			l->mla_dim_k, l->mla_dim_v, l->head_dim_k);
 	else if (l)
-		printf("heads         %u, %u for keys and values, of %u\n", l->n_head, l->n_kv_head, l->head_dim_k);
+		printf("heads         %u, %u for keys and values, of %u\n", l->n_head, l->n_kv_head,
+			l->head_dim_k);
 	if (l && attend < m->n_layer - draft)
 		printf("attention     in %u of %u layers\n", attend, m->n_layer - draft);
 	if (state)
@@ -496,7 +498,8 @@ static void usage(void)
 	     "  --context N      tokens a sequence holds (4096, or the model's own limit when that is less)\n"
 	     "  --sequences B    sequences at once (1)\n"
 	     "  --kv-type T      type of the KV cache (f16), or K/V: those of keys and values (q8_0/f16)\n"
-	     "  --mla FORM       what is kept of latent attention: latent, latent-copy (and values beside it) or\n"
+	     "  --mla FORM       what is kept of latent attention: latent, latent-copy (and values beside "
+	     "it) or\n"
 	     "                   heads, unpacked (latent)\n"
 	     "  --tensors        every tensor\n"
 	     "  --json           one JSON document\n"

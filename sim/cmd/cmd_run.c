@@ -55,30 +55,12 @@ static void print_metrics(const struct result *r)
 	putchar('\n');
 }
 
-static void print_resources(const struct result *r)
-{
-	char bytes[32];
-
-	printf("  %-16s %7s %12s %14s %10s\n", "resource", "busy", "utilisation", "bytes moved", "sets pace");
-	for (int i = 0; i < r->n_resources; i++) {
-		const struct result_resource *res = &r->resource[i];
-		if (res->busy <= 0)
-			continue;
-		printf("  %-16s %6.1f%% %11.1f%% %14s %9.1f%%\n", res->name, 100 * res->busy, 100 * res->utilisation,
-			isfinite(res->bytes) ? units_format(bytes, sizeof(bytes), res->bytes, UNIT_BYTES) : "",
-			100 * res->critical);
-	}
-	if (r->critical_overhead > 0.0005)
-		printf("  %-16s %7s %12s %14s %9.1f%%\n", "overhead", "", "", "", 100 * r->critical_overhead);
-	putchar('\n');
-}
-
 static void print_table(const struct cmd_scenario *c, const struct result *r, const struct run_why *why)
 {
 	cmd_print_heading(c->scenario);
 	if (r->fits) {
 		print_metrics(r);
-		print_resources(r);
+		cmd_print_resources(r);
 	}
 	cmd_print_memory(&r->memory);
 	printf("\nwhy:    %s\n", why->why);

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 int cmd_add_set(struct scenario_set *set, size_t *n, const char *command, const char *text, struct arena *a)
@@ -128,6 +129,24 @@ void cmd_print_memory(const struct ledger *l)
 			printf(" %11s", bytes_text(t[1 + c], sizeof(t[1 + c]), r->used_bytes[c]));
 		printf(" %11s%s\n", missing || ledger_free(l, i) ? t[6] : "-", missing ? "  does not fit" : "");
 	}
+}
+
+void cmd_print_resources(const struct result *r)
+{
+	char bytes[32];
+
+	printf("  %-16s %7s %12s %14s %10s\n", "resource", "busy", "utilisation", "bytes moved", "sets pace");
+	for (int i = 0; i < r->n_resources; i++) {
+		const struct result_resource *res = &r->resource[i];
+		if (res->busy <= 0)
+			continue;
+		printf("  %-16s %6.1f%% %11.1f%% %14s %9.1f%%\n", res->name, 100 * res->busy, 100 * res->utilisation,
+			isfinite(res->bytes) ? units_format(bytes, sizeof(bytes), res->bytes, UNIT_BYTES) : "",
+			100 * res->critical);
+	}
+	if (r->critical_overhead > 0.0005)
+		printf("  %-16s %7s %12s %14s %9.1f%%\n", "overhead", "", "", "", 100 * r->critical_overhead);
+	putchar('\n');
 }
 
 static json_t *spot_json(const struct placement *p, const struct place_spot *spot)

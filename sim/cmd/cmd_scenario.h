@@ -6,6 +6,7 @@
 
 #include "sim/cmd/cmd.h"
 #include "sim/place/place.h"
+#include "sim/run/result.h"
 #include "sim/run/scenario.h"
 
 enum { CMD_SCENARIO_PLACE = 1, CMD_SCENARIO_RUN = 2 };
@@ -32,6 +33,8 @@ int cmd_add_set(struct scenario_set *set, size_t *n, const char *command, const 
 void cmd_print_heading(const struct scenario *s);
 /* The ledger, one line a memory, and what is missing. */
 void cmd_print_memory(const struct ledger *l);
+/* Resources that were used: busy, utilised, what they moved, how much of the critical path they set. */
+void cmd_print_resources(const struct result *r);
 void cmd_print_placement_json(const struct placement *p);
 
 #endif

@@ -14,6 +14,7 @@
 const struct cmd cmd_table[] = {
 	{"run", cmd_run, "simulate one scenario, print the result and store it"},
 	{"place", cmd_place, "show where everything goes and whether it fits; no simulation"},
+	{"explain", cmd_explain, "what sets the pace of a scenario, and what more of each resource would give"},
 	{"sweep", cmd_sweep, "simulate a scenario's 'sweep' grid, in parallel, resumable"},
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},

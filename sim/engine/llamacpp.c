@@ -394,12 +394,22 @@ static int plan_init(struct plan *plan, const struct engine_job *job, struct are
 	return parse_overrides(plan, a, err) || parse_split(plan, a, err) ? -1 : 0;
 }
 
+/* Types that only a fork knows, or that no GGUF holds. */
+static int check_types(const struct model *m, struct err *err)
+{
+	for (int i = 0; i < m->n_tensors; i++)
+		if (m->tensors[i].type->family == QUANT_IK)
+			return err_set(err, ERR_INPUT, "llama.cpp does not know type '%s' of '%s': it is ik_llama.cpp's",
+				m->tensors[i].type->name, m->tensors[i].name);
+	return 0;
+}
+
 static int llamacpp_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
 {
 	struct plan plan;
 	bool automatic;
 
-	if (plan_init(&plan, job, a, err) ||
+	if (check_types(job->model, err) || plan_init(&plan, job, a, err) ||
 		parse_ngl(plan.flags->ngl, job->model->n_layer + 1, &automatic, &plan.ngl, err))
 		return -1;
 	if (plan.n_gpus == 0)

@@ -512,30 +512,76 @@ static void number_prefix(const char *resource, char *buf, size_t size)
 		snprintf(buf, size, "%.*s.bandwidth", (int)len, resource);
 }
 
-/* How the whole would change if what limits it most were twice as fast. */
-static int explain_change(struct job *job, const struct result *r, int top, enum result_field_id metric,
-	struct run_why *why, struct err *err)
+/* How the metric would change if a resource were twice as fast. */
+static int find_gain(struct job *job, const char *resource, enum result_field_id metric, double base, double *factor,
+	struct err *err)
 {
 	struct arena_mark mark = arena_mark(job->arena);
 	struct constants c;
-	double value[RESULT_FIELD_N], base[RESULT_FIELD_N];
-	char prefix[64], was[32], then[32];
+	double value[RESULT_FIELD_N];
+	char prefix[64];
 
 	constants_init(&c, job);
-	if (with_constants(job, &c, EFFORT_QUICK, base, err))
-		return -1;
-	number_prefix(r->resource[top].name, prefix, sizeof(prefix));
+	number_prefix(resource, prefix, sizeof(prefix));
 	for (size_t k = 0; k < c.n[0]; k++)
 		if (strncmp(c.ref[0][k].name, prefix, strlen(prefix)) == 0 && c.ref[0][k].dim != UNIT_TIME)
 			scale(c.ref[0][k].num, 2);
 	if (with_constants(job, &c, EFFORT_QUICK, value, err))
 		return -1;
-	units_format(was, sizeof(was), r->value[metric], result_fields[metric].dim);
-	units_format(then, sizeof(then), r->value[metric] * value[metric] / base[metric], result_fields[metric].dim);
-	snprintf(why->change, sizeof(why->change), "%s twice as fast would make %s of %s%s%s", r->resource[top].name,
-		then, was, job->placement->advice[0] ? "; " : "", job->placement->advice);
+	*factor = value[metric] / base;
 	arena_rewind(job->arena, mark);
 	return 0;
+}
+
+/* The resource with the next smaller share of the critical path behind `after`; -1: none that matters. */
+static int next_critical(const struct result *r, int after)
+{
+	int best = -1;
+
+	for (int i = 0; i < r->n_resources; i++) {
+		double share = r->resource[i].critical;
+		bool behind = after < 0 || share < r->resource[after].critical ||
+			(share == r->resource[after].critical && i > after);
+		if (share > NEGLIGIBLE_SHARE && behind && (best < 0 || share > r->resource[best].critical))
+			best = i;
+	}
+	return best;
+}
+
+static int find_gains(struct job *job, const struct result *r, struct run_why *why, struct err *err)
+{
+	struct arena_mark mark = arena_mark(job->arena);
+	struct constants same;
+	double base[RESULT_FIELD_N];
+	int most = job->options->gains ? RUN_MAX_GAINS : 1;
+
+	constants_init(&same, job);
+	if (with_constants(job, &same, EFFORT_QUICK, base, err))
+		return -1;
+	for (int i = next_critical(r, -1); i >= 0 && why->n_gains < most; i = next_critical(r, i)) {
+		struct run_gain *g = &why->gain[why->n_gains++];
+		memcpy(g->resource, r->resource[i].name, sizeof(g->resource));
+		if (find_gain(job, g->resource, why->metric, base[why->metric], &g->factor, err))
+			return -1;
+	}
+	arena_rewind(job->arena, mark);
+	return 0;
+}
+
+static void explain_change(const struct job *job, const struct result *r, struct run_why *why)
+{
+	char was[32], then[32];
+	double now = r->value[why->metric];
+	const char *advice = job->placement->advice;
+
+	if (why->n_gains == 0) {
+		snprintf(why->change, sizeof(why->change), "%s", advice);
+		return;
+	}
+	units_format(was, sizeof(was), now, result_fields[why->metric].dim);
+	units_format(then, sizeof(then), now * why->gain[0].factor, result_fields[why->metric].dim);
+	snprintf(why->change, sizeof(why->change), "%s twice as fast would make %s of %s%s%s", why->gain[0].resource,
+		then, was, advice[0] ? "; " : "", advice);
 }
 
 static void explain_why(const struct job *job, const struct platform *pf, const struct outcome *o,
@@ -565,17 +611,23 @@ static void explain_why(const struct job *job, const struct platform *pf, const 
 static int explain(struct job *job, const struct platform *pf, const struct outcome *o, const struct result *r,
 	struct run_why *why, struct err *err)
 {
-	int top = most_critical(r);
 	bool decode = o->decode.v[0] >= o->prefill.v[0];
 
-	explain_why(job, pf, o, r, top, why);
-	return explain_change(job, r, top, decode ? RESULT_DECODE_TOK_S : RESULT_PREFILL_TOK_S, why, err);
+	memset(why, 0, sizeof(*why));
+	why->metric = decode ? RESULT_DECODE_TOK_S : RESULT_PREFILL_TOK_S;
+	explain_why(job, pf, o, r, most_critical(r), why);
+	if (find_gains(job, r, why, err))
+		return -1;
+	explain_change(job, r, why);
+	return 0;
 }
 
 static void explain_misfit(const struct placement *p, struct run_why *why)
 {
 	int worst = 0;
 	char missing[32];
+
+	memset(why, 0, sizeof(*why));
 
 	for (int i = 1; i < p->ledger.n; i++)
 		if (ledger_missing(&p->ledger, i) > ledger_missing(&p->ledger, worst))

@@ -18,14 +18,25 @@
 
 struct run_options {
 	bool exact;    /* simulate every step */
-	bool interval; /* estimate interval80 and what the next better machine would give */
+	bool interval; /* estimate interval80 */
+	bool gains;    /* run_why: what twice of every resource that matters would give, not of the first alone */
 	const volatile sig_atomic_t *interrupted; /* NULL, or set by a signal handler */
 };
 
 /* What the words at the end of a run say: made from the result and further simulations. */
+struct run_gain {
+	char resource[RESULT_NAME_MAX];
+	double factor; /* of the metric, if the resource were twice as fast */
+};
+
+#define RUN_MAX_GAINS 8
+
 struct run_why {
 	char why[256];
-	char change[256];
+	char change[384];
+	enum result_field_id metric; /* that the gains are of: the rate of the phase that takes longer */
+	int n_gains;
+	struct run_gain gain[RUN_MAX_GAINS]; /* by share of the critical path */
 };
 
 /* Places only: fits, memory, upper bound. p gets the placement (in the arena). */

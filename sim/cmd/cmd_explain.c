@@ -1,0 +1,103 @@
+/*
+ * cmd_explain.c - `offsim explain`: why a scenario is as fast as it is, and what would change it.
+ */
+#include <jansson.h>
+#include <math.h>
+
+#include "base/units.h"
+#include "sim/cmd/cmd_scenario.h"
+#include "sim/run/run.h"
+
+static void usage(void)
+{
+	puts("usage: offsim explain SCENARIO.yaml [--set KEY=VALUE]... [--json]\n"
+	     "\n"
+	     "Simulates the scenario and says what sets the pace: the critical path by resource, how busy each one is,\n"
+	     "and what twice of each that matters would give. Nothing is stored.\n"
+	     "\n"
+	     "      --set KEY=VALUE  override a key of the scenario ('offsim help keys' lists them)\n"
+	     "      --json           critical path, gains and sentences as one JSON document\n"
+	     "  -h, --help           this text\n"
+	     "\n"
+	     "example: offsim explain scenarios/headline.yaml --set flags.gpu-layers=30");
+}
+
+static void print_gains(const struct result *r, const struct run_why *why)
+{
+	char value[32];
+
+	printf("  %-16s %s %s\n", "twice as fast", result_fields[why->metric].name, "becomes");
+	for (int i = 0; i < why->n_gains; i++)
+		printf("  %-16s %22s  %.2fx\n", why->gain[i].resource,
+			units_format(value, sizeof(value), r->value[why->metric] * why->gain[i].factor,
+				result_fields[why->metric].dim),
+			why->gain[i].factor);
+	putchar('\n');
+}
+
+static void print_text(const struct scenario *s, const struct result *r, const struct run_why *why)
+{
+	cmd_print_heading(s);
+	if (r->fits) {
+		cmd_print_resources(r);
+		print_gains(r, why);
+	} else {
+		cmd_print_memory(&r->memory);
+		putchar('\n');
+	}
+	printf("why:    %s\n", why->why);
+	if (why->change[0])
+		printf("change: %s\n", why->change);
+}
+
+static void print_json(const struct result *r, const struct run_why *why)
+{
+	json_t *root = json_object(), *critical = json_array(), *gains = json_array();
+
+	for (int i = 0; i < r->n_resources; i++)
+		if (r->resource[i].critical > 0)
+			json_array_append_new(critical, json_pack("{s:s, s:f}", "resource", r->resource[i].name, "share",
+								r->resource[i].critical));
+	if (r->critical_overhead > 0)
+		json_array_append_new(critical,
+			json_pack("{s:s, s:f}", "resource", "overhead", "share", r->critical_overhead));
+	for (int i = 0; i < why->n_gains; i++)
+		json_array_append_new(gains, json_pack("{s:s, s:f}", "resource", why->gain[i].resource, "factor",
+						     why->gain[i].factor));
+	json_object_set_new(root, "fits", json_boolean(r->fits));
+	json_object_set_new(root, "metric", json_string(result_fields[why->metric].name));
+	json_object_set_new(root, "value", r->fits ? json_real(r->value[why->metric]) : json_null());
+	json_object_set_new(root, "critical", critical);
+	json_object_set_new(root, "gains", gains);
+	json_object_set_new(root, "why", json_string(why->why));
+	json_object_set_new(root, "change", json_string(why->change));
+	json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+	putchar('\n');
+	json_decref(root);
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	struct cmd_scenario c;
+	int status = cmd_scenario_parse(&c, argc, argv, CMD_SCENARIO_PLACE, usage);
+
+	if (status >= 0)
+		return status;
+	cmd_catch_interrupts();
+
+	struct err err = {0};
+	struct result r;
+	struct run_why why;
+	struct run_options options = {.gains = true, .interrupted = &cmd_interrupted};
+	if (cmd_scenario_load(&c, &err) || run_scenario(c.scenario, &options, &c.arena, &r, &why, &err)) {
+		status = cmd_fail(&err);
+	} else {
+		if (c.json)
+			print_json(&r, &why);
+		else
+			print_text(c.scenario, &r, &why);
+		status = r.fits ? EXIT_DONE : EXIT_NO_FIT;
+	}
+	cmd_scenario_release(&c);
+	return cmd_finish_stdout(status);
+}
