@@ -29,6 +29,7 @@ int cmd_hw(int argc, char **argv);
 int cmd_model(int argc, char **argv);
 int cmd_place(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_validate(int argc, char **argv);

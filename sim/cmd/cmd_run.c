@@ -1,10 +1,6 @@
 /*
  * cmd_run.c - `offsim run`: simulate one scenario, print what came out and why, store it.
  */
-#include <math.h>
-#include <string.h>
-
-#include "base/vec.h"
 #include "sim/cmd/cmd_scenario.h"
 #include "sim/run/run.h"
 #include "sim/run/record.h"
@@ -29,45 +25,6 @@ static void usage(void)
 	     "example: offsim run scenarios/headline.yaml --set flags.gpu-layers=40 --set workload.batch=8");
 }
 
-static void print_metric(const struct result *r, enum result_field_id f, const char *label)
-{
-	char value[32], low[32], high[32];
-
-	if (!isfinite(r->value[f]))
-		return;
-	units_format(value, sizeof(value), r->value[f], result_fields[f].dim);
-	printf("  %-12s %14s", label, value);
-	if (isfinite(r->low80[f]))
-		printf("   80 %%: %s .. %s", units_format(low, sizeof(low), r->low80[f], result_fields[f].dim),
-			units_format(high, sizeof(high), r->high80[f], result_fields[f].dim));
-	putchar('\n');
-}
-
-static void print_metrics(const struct result *r)
-{
-	print_metric(r, RESULT_DECODE_TOK_S, "decode");
-	print_metric(r, RESULT_UPPER_BOUND_TOK_S, "  bound");
-	print_metric(r, RESULT_TPOT_S, "  a step");
-	print_metric(r, RESULT_PREFILL_TOK_S, "prefill");
-	print_metric(r, RESULT_TTFT_S, "first token");
-	print_metric(r, RESULT_TOTAL_S, "total");
-	print_metric(r, RESULT_E2E_TOK_S, "end to end");
-	putchar('\n');
-}
-
-static void print_table(const struct cmd_scenario *c, const struct result *r, const struct run_why *why)
-{
-	cmd_print_heading(c->scenario);
-	if (r->fits) {
-		print_metrics(r);
-		cmd_print_resources(r);
-	}
-	cmd_print_memory(&r->memory);
-	printf("\nwhy:    %s\n", why->why);
-	if (why->change[0])
-		printf("change: %s\n", why->change);
-}
-
 int cmd_run(int argc, char **argv)
 {
 	struct cmd_scenario c;
@@ -88,7 +45,7 @@ int cmd_run(int argc, char **argv)
 		if (c.json)
 			result_print_json(&r, stdout);
 		else
-			print_table(&c, &r, &why);
+			cmd_print_run(c.scenario, &r, &why);
 		status = r.fits ? EXIT_DONE : EXIT_NO_FIT;
 		if (c.db && record_store(c.db, c.scenario, &r, &c.arena, &err))
 			status = cmd_fail(&err);

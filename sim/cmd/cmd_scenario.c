@@ -149,6 +149,45 @@ void cmd_print_resources(const struct result *r)
 	putchar('\n');
 }
 
+static void print_metric(const struct result *r, enum result_field_id f, const char *label)
+{
+	char value[32], low[32], high[32];
+
+	if (!isfinite(r->value[f]))
+		return;
+	units_format(value, sizeof(value), r->value[f], result_fields[f].dim);
+	printf("  %-12s %14s", label, value);
+	if (isfinite(r->low80[f]))
+		printf("   80 %%: %s .. %s", units_format(low, sizeof(low), r->low80[f], result_fields[f].dim),
+			units_format(high, sizeof(high), r->high80[f], result_fields[f].dim));
+	putchar('\n');
+}
+
+static void print_metrics(const struct result *r)
+{
+	print_metric(r, RESULT_DECODE_TOK_S, "decode");
+	print_metric(r, RESULT_UPPER_BOUND_TOK_S, "  bound");
+	print_metric(r, RESULT_TPOT_S, "  a step");
+	print_metric(r, RESULT_PREFILL_TOK_S, "prefill");
+	print_metric(r, RESULT_TTFT_S, "first token");
+	print_metric(r, RESULT_TOTAL_S, "total");
+	print_metric(r, RESULT_E2E_TOK_S, "end to end");
+	putchar('\n');
+}
+
+void cmd_print_run(const struct scenario *s, const struct result *r, const struct run_why *why)
+{
+	cmd_print_heading(s);
+	if (r->fits) {
+		print_metrics(r);
+		cmd_print_resources(r);
+	}
+	cmd_print_memory(&r->memory);
+	printf("\nwhy:    %s\n", why->why);
+	if (why->change[0])
+		printf("change: %s\n", why->change);
+}
+
 static json_t *spot_json(const struct placement *p, const struct place_spot *spot)
 {
 	return json_pack("{s:s, s:s, s:s}", "memory", p->machine->memories[spot->memory].name, "device",

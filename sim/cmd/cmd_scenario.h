@@ -6,7 +6,7 @@
 
 #include "sim/cmd/cmd.h"
 #include "sim/place/place.h"
-#include "sim/run/result.h"
+#include "sim/run/run.h"
 #include "sim/run/scenario.h"
 
 enum { CMD_SCENARIO_PLACE = 1, CMD_SCENARIO_RUN = 2 };
@@ -35,6 +35,8 @@ void cmd_print_heading(const struct scenario *s);
 void cmd_print_memory(const struct ledger *l);
 /* Resources that were used: busy, utilised, what they moved, how much of the critical path they set. */
 void cmd_print_resources(const struct result *r);
+/* All that `offsim run` prints of a result. */
+void cmd_print_run(const struct scenario *s, const struct result *r, const struct run_why *why);
 void cmd_print_placement_json(const struct placement *p);
 
 #endif

@@ -13,6 +13,7 @@
 
 const struct cmd cmd_table[] = {
 	{"run", cmd_run, "simulate one scenario, print the result and store it"},
+	{"predict", cmd_predict, "the same from a command line pasted as typed for the engine"},
 	{"place", cmd_place, "show where everything goes and whether it fits; no simulation"},
 	{"explain", cmd_explain, "what sets the pace of a scenario, and what more of each resource would give"},
 	{"sweep", cmd_sweep, "simulate a scenario's 'sweep' grid, in parallel, resumable"},
