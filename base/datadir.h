@@ -2,7 +2,8 @@
  * datadir.h - where hw/, models/cards/, scenarios/ and plots/ are.
  *
  * The first of these that holds hw/machines: $OFFSIM_DATA (named but not holding it is an error), the
- * tree the program was built in (EXE/../..), EXE/../share/offsim, and the prefix it was configured for.
+ * tree the program was built in (two folders above the program's, or four for a test program), ../share/offsim
+ * from the program's folder, and the prefix it was configured for.
  */
 #ifndef BASE_DATADIR_H
 #define BASE_DATADIR_H

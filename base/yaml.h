@@ -4,7 +4,8 @@
  * Nothing outside yaml.c sees libfyaml. A gate before it refuses what its Debian 12 version (0.7.12) is
  * known to mishandle or what a scenario never needs: more than 1 MiB, bytes that are not UTF-8, NUL and
  * other control characters, a lone CR, '%' directives, anchors, aliases, tags, depth over 64, several
- * documents. Duplicate keys are refused. Every scalar stays text: base/units.c gives it a meaning.
+ * documents, more than 100 empty lines in a row, "|" or ">" with no text behind, keys over 200 bytes. Duplicate
+ * keys are refused. Every scalar stays text: base/units.c gives it a meaning.
  *
  *	model: llama        map ── "model" scalar
  *	workload: {batch: 2}     └ "workload" map ── "batch" scalar
@@ -51,9 +52,10 @@ int yaml_text(const struct yaml_node *node, const char **out, struct err *err);
 struct yaml_node *yaml_overlay(struct arena *a, const struct yaml_node *base,
 			       const struct yaml_node *over);
 
-/* Sets a.b.c in root (which is changed) to value, parsed as YAML ("[3, 4]" is a list), making maps on
-   the way; a scalar on the way becomes a map under `scalar_key` when that is not NULL (so that
-   "gpu0: rtx-4090" + gpu0.link.gen works with scalar_key "part"), else is an error. pos is kept. */
+/* Sets a.b.c in root to value, parsed as YAML ("[3, 4]" is a list), making maps on the way; a scalar on the way
+   becomes a map under `scalar_key` when that is not NULL (so that "gpu0: rtx-4090" + gpu0.link.gen works with
+   scalar_key "part"), else is an error. pos is kept. Only root itself is changed: nodes below it, which other
+   trees may share, are copied first. */
 int yaml_set_path(struct arena *a, struct yaml_node *root, const char *path, const char *value,
 		  const char *scalar_key, const struct err_pos *pos, struct err *err);
 
