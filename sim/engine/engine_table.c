@@ -140,10 +140,13 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 	struct err *err)
 {
 	struct err_pos pos = word_pos(w, word);
-	char *name = word + strspn(word, "-"), *value = strchr(name, '=');
+	char *name = word + strspn(word, "-"), *equals = strchr(name, '=');
+	const char *value = NULL;
 
-	if (value)
-		*value++ = '\0';
+	if (equals) {
+		*equals = '\0';
+		value = equals + 1;
+	}
 	const struct engine_ignored *ignored = find_ignored(e, name);
 	const char *key = own_name(e, name);
 	const struct param *row = param_find(e->flag, e->n_flags, key);
@@ -152,7 +155,7 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 	if (!value && (ignored ? ignored->has_value : row->kind != PARAM_KIND_FLAG)) {
 		value = next_value(w);
 		if (!value && e->bare && strcmp(key, e->bare) == 0)
-			value = (char[]){"on"};
+			value = "on";
 		if (!value)
 			return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);
 	}

@@ -4,10 +4,8 @@
  * Machines are written inline so that every number in an expectation is in this file.
  */
 #include <math.h>
-#include <stdarg.h>
 
-#include "sim/run/run.h"
-#include "tests/test.h"
+#include "tests/scenario.h"
 
 /* A card of 23.85 GB/s over PCIe with 24 GB; round trips and reserves are left out of it. */
 #define MACHINE                                                                                                        \
@@ -21,48 +19,6 @@
 
 #define BASE "model: llama-3.1-8b\nquant: f16\nengine: ideal\n" MACHINE
 #define PROMPT_64 "workload: {batch: 1, prompt: 64, generate: 40}\n"
-
-struct ran {
-	struct arena arena;
-	struct scenario *scenario;
-	struct result r;
-};
-
-static void load(struct ran *ran, const char *text, const char *sets)
-{
-	static const char *const none = "";
-	char path[64];
-	struct err err = {0};
-	struct scenario_set *set;
-	size_t n = 0;
-
-	arena_init(&ran->arena, NULL, NULL);
-	set = arena_array(&ran->arena, struct scenario_set, 16);
-	char *copy = arena_strdup(&ran->arena, sets ? sets : none), *save;
-	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-		char *equals = strchr(word, '=');
-		*equals = '\0';
-		set[n++] = (struct scenario_set){word, equals + 1};
-	}
-	test_file(path, text, strlen(text));
-	int rc = scenario_load(arena_strdup(&ran->arena, path), set, n, &ran->arena, &ran->scenario, &err);
-	unlink(path);
-	if (rc)
-		ck_abort_msg("%s:%d:%d: %s", err.file, err.line, err.col, err.msg);
-}
-
-static struct result run(const char *text, const char *sets, bool exact)
-{
-	struct ran ran;
-	struct run_options o = {.exact = exact};
-	struct err err = {0};
-	struct result r;
-
-	load(&ran, text, sets);
-	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &r, NULL, &err), err);
-	arena_release(&ran.arena);
-	return r;
-}
 
 static double rate(const char *text, const char *sets)
 {
@@ -340,59 +296,6 @@ START_TEST(key_is_of_contents)
 }
 END_TEST
 
-/* The operations of one decode step in the order in which they end, as text. */
-struct listing {
-	char text[4096];
-};
-
-static void list_op(void *ctx, const struct op *op, sim_time now)
-{
-	struct listing *l = ctx;
-	size_t n = strlen(l->text);
-	static const char *const kinds[] = {"step", "copy", "kernel", "join"};
-	enum exec_kind kind = exec_tag_kind(op->tag);
-
-	(void)now;
-	if (kind == EXEC_STEP)
-		snprintf(l->text + n, sizeof(l->text) - n, "step\n");
-	else if (kind != EXEC_JOIN)
-		snprintf(l->text + n, sizeof(l->text) - n, "%s %d %s\n", kinds[kind], exec_tag_layer(op->tag),
-			model_group_name(exec_tag_group(op->tag)));
-}
-
-static void ignore_step(void *ctx, const struct exec_record *r)
-{
-	(void)ctx;
-	(void)r;
-}
-
-static void list_steps(const char *text, const char *sets, struct listing *l)
-{
-	struct ran ran;
-	struct placement p;
-	struct trace t;
-	struct exec x;
-	struct err err = {0};
-
-	load(&ran, text, sets);
-	const struct scenario *s = ran.scenario;
-	trace_synth_init(&t, s->model, &s->workload, 0, s->seed, &ran.arena);
-	struct engine_job job = {s->model, s->machine, s->cost, &t, s->flags};
-	assert_ok(s->engine->place(&job, &p, &ran.arena, &err), err);
-	exec_init(&x, &p, &t, s->engine->lower, s->engine->state_new(&job, &p, &ran.arena), s->engine->overheads, NULL,
-		&ran.arena);
-	l->text[0] = '\0';
-	exec_spans(&x, list_op, l);
-	assert_ok(exec_run(&x, 0, 1, ignore_step, NULL, &err), err);
-	arena_release(&ran.arena);
-}
-
-/* A model of three layers, so that the list can be read. */
-#define SMALL                                                                                                          \
-	"{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 1024,\n"                 \
-	"\"intermediate_size\": 3584, \"num_hidden_layers\": 3, \"num_attention_heads\": 8, \"num_key_value_heads\": 2,\n" \
-	"\"vocab_size\": 5003, \"tie_word_embeddings\": false, \"torch_dtype\": \"float16\"}\n"
-
 START_TEST(order_of_operations)
 {
 	/* One of three layers resident (the last: 1 of 3 spread evenly). Copies run ahead as far as two buffers allow. */
@@ -413,20 +316,8 @@ START_TEST(order_of_operations)
 				   "kernel 2 ffn\n"
 				   "kernel -1 output\n"
 				   "step\n";
-	char model[64], text[2048];
-	struct listing l;
-
-	test_file(model, SMALL, strlen(SMALL));
-	char renamed[80];
-	snprintf(renamed, sizeof(renamed), "%s.json", model);
-	ck_assert_int_eq(rename(model, renamed), 0);
-	snprintf(text, sizeof(text),
-		"model: %s\nquant: f16\nengine: ideal\nworkload: {prompt: 0, generate: 1, depth: 17}\n"
-		"flags: {gpu-layers: 1}\n" MACHINE,
-		renamed);
-	list_steps(text, NULL, &l);
-	unlink(renamed);
-	ck_assert_str_eq(l.text, want);
+	check_order(SMALL_MODEL, "engine: ideal\nworkload: {prompt: 0, generate: 1, depth: 17}\nflags: {gpu-layers: 1}\n" MACHINE,
+		want);
 }
 END_TEST
 
