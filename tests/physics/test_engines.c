@@ -1,7 +1,7 @@
 /*
  * test_engines.c - the order of operations of each engine, as a list, and what follows from it.
  */
-#include "tests/scenario.h"
+#include "tests/run_text.h"
 
 #define MACHINE "machine: desktop-rtx4090-ddr5\n"
 

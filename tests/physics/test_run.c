@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "tests/scenario.h"
+#include "tests/run_text.h"
 
 /* A card of 23.85 GB/s over PCIe with 24 GB; round trips and reserves are left out of it. */
 #define MACHINE                                                                                                        \

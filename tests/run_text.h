@@ -1,8 +1,8 @@
 /*
- * scenario.h - whole scenarios in tests: from text to a result, or to the list of operations of its first step.
+ * run_text.h - whole scenarios in tests: from text to a result, or to the list of operations of its first step.
  */
-#ifndef TESTS_SCENARIO_H
-#define TESTS_SCENARIO_H
+#ifndef TESTS_RUN_TEXT_H
+#define TESTS_RUN_TEXT_H
 
 #include "sim/run/run.h"
 #include "tests/test.h"
