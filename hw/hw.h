@@ -98,7 +98,7 @@ struct hw_device {
 	struct hw_num flops_s[HW_DTYPE_N];     /* dense rate by operand type; unknown where it has none */
 	struct hw_num launch_s;                /* host cost of one kernel or CPU task */
 	unsigned cores;                        /* CPU: physical cores of all sockets; GPU: 0 */
-	unsigned copy_engines;                 /* GPU: copies that run at once, usually 2 (one each way) */
+	unsigned copy_engines;                 /* GPU: copies that run at once, usually 2 (one each way); 0: unified */
 };
 
 struct hw_machine {

@@ -308,10 +308,12 @@ static void print_device(const struct hw_machine *m, const struct hw_device *d, 
 {
 	fprintf(to, "%-10s  %s computing from %s, part %s", d->name, d->kind == HW_DEVICE_GPU ? "GPU" : "CPU",
 		m->memories[d->memory].name, *d->part ? d->part : "none");
-	if (d->kind == HW_DEVICE_GPU)
+	if (d->kind == HW_DEVICE_CPU)
+		fprintf(to, ", %u cores\n", d->cores);
+	else if (d->copy_engines)
 		fprintf(to, ", %u copy engine%s\n", d->copy_engines, d->copy_engines == 1 ? "" : "s");
 	else
-		fprintf(to, ", %u cores\n", d->cores);
+		fprintf(to, ", no copies\n");
 }
 
 static void print_link(const struct hw_machine *m, const struct hw_link *l, FILE *to)

@@ -85,7 +85,8 @@ static const char *find_block(const char *text, const char *key, size_t *len, in
 static void move_down(struct yaml_node *node, int lines)
 {
 	node->pos.line += lines;
-	node->key_pos.line += lines;
+	if (node->key)
+		node->key_pos.line += lines;
 	for (struct yaml_node *c = node->child; c; c = c->next)
 		move_down(c, lines);
 }
@@ -93,13 +94,15 @@ static void move_down(struct yaml_node *node, int lines)
 /* One part by text alone; NULL when that does not find it, or not as a whole: the parser then has the word. */
 static const struct yaml_node *quick_part(struct profile *p, enum hw_part_kind kind, const char *name)
 {
+	struct yaml_node *known = &p->known[kind], *root;
 	const char *path;
-	struct yaml_node *root;
 	size_t len;
 	int line;
 
 	if (p->parts[kind])
 		return yaml_get(p->parts[kind], name);
+	if (yaml_get(known, name))
+		return yaml_get(known, name);
 	if (find_path(p, kind, &path, NULL) ||
 		(!p->text[kind] && file_read(path, MAX_PARTS_BYTES, p->a, &p->text[kind], &len, NULL)))
 		return NULL;
@@ -108,7 +111,10 @@ static const struct yaml_node *quick_part(struct profile *p, enum hw_part_kind k
 		!yaml_get(root, name))
 		return NULL;
 	move_down(root, line - 1);
-	return yaml_get(root, name);
+	root->child->next = known->child;
+	known->kind = YAML_MAP;
+	known->child = root->child;
+	return known->child;
 }
 
 /* *out is NULL when there is none. */

@@ -19,6 +19,7 @@ struct profile {
 	struct arena *a;
 	const char *datadir;                 /* NULL until it is needed */
 	char *text[HW_PART_N];               /* each file of parts; NULL until it is needed */
+	struct yaml_node known[HW_PART_N];   /* maps: those of its parts that were parsed alone */
 	struct yaml_node *parts[HW_PART_N];  /* its root, which takes longer; NULL until it is needed */
 };
 

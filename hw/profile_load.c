@@ -62,7 +62,7 @@ static int fill_gpu(struct profile *p, const struct profile_layers *l, struct gp
 		fill_gpu_memory(p, l, raw, mem, err))
 		return -1;
 	*d = (struct hw_device){.name = l->name, .kind = HW_DEVICE_GPU, .part = mem->part};
-	d->copy_engines = (unsigned)raw->copy_engines;
+	d->copy_engines = raw->unified ? 0 : (unsigned)raw->copy_engines;
 	if (profile_flops(p, l, 1, d->flops_s, err) || need_flops(l, d->flops_s, err))
 		return -1;
 	if (!yaml_get(l->merged, "launch"))

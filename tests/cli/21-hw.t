@@ -9,11 +9,11 @@ first_word() { # the first word of each line is a machine that can be shown
 	done <"$tmp/list"
 }
 
-parts() { # every kind can be listed, and a GPU of the list makes a machine in two lines
+parts() { # every kind can be listed, and a GPU of the list (every seventh) makes a machine in two lines
 	for kind in gpu cpu link dram nvme; do
 		"$OFFSIM" hw list --parts "$kind" >"$tmp/$kind" && [ "$(wc -l <"$tmp/$kind")" -gt 3 ] || return 1
 	done
-	tail -n +2 "$tmp/gpu" | while read -r name _; do
+	sed -n '2~7p' "$tmp/gpu" | while read -r name _; do
 		printf 'gpu0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n' "$name" >"$tmp/m.yaml"
 		"$OFFSIM" hw show "$tmp/m.yaml" >"$tmp/shown" || exit 1
 	done
@@ -30,6 +30,30 @@ refuses() { # TEXT ARGUMENT...: bad usage or bad input, said on stderr alone
 	[ ! -s "$tmp/stdout" ] && grep -qF -e "$text" "$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
 }
 
+shared() { # MACHINE READ: the GPU reads ram at READ B/s; weights are booked once; the flags that move data change nothing
+	cat >"$tmp/u.yaml" <<-E
+	model: llama-3.1-8b
+	quant: q8_0
+	machine: $1
+	engine: ideal
+	workload: {batch: 1, prompt: 64, generate: 64}
+	E
+	"$OFFSIM" run "$tmp/u.yaml" --json --no-db >"$tmp/u.json" || return 1
+	for flags in '{kv: ram}' '{host: compute}' '{gpu-layers: 99}'; do
+		"$OFFSIM" run "$tmp/u.yaml" --json --no-db --set "flags=$flags" >"$tmp/v.json" || return 1
+		grep -v '"wall_s"\|"key"' "$tmp/u.json" >"$tmp/u.plain"
+		grep -v '"wall_s"\|"key"' "$tmp/v.json" | cmp -s - "$tmp/u.plain" || { echo "$flags"; return 1; }
+	done
+	awk -v read="$2" -F '[:,] *' '
+		/"decode_tok_s": [0-9]/ { rate = $2 }
+		/"name": "gpu0"/ { gpu = 1 }
+		/"weights_bytes"/ && !weights { weights = $2 }
+		# All but the embedding, 6 % of it, is read for each token, and a little KV.
+		END { bytes = weights * 0.94; ok = weights > 7.9e9 && weights < 8.6e9 && !gpu &&
+				rate * bytes > 0.97 * read && rate * bytes < 1.03 * read
+			if (!ok) { print weights, gpu, rate * bytes } exit !ok }' "$tmp/u.json"
+}
+
 help_has_example() {
 	"$OFFSIM" hw --help | grep -q '^example: offsim hw '
 }
@@ -44,6 +68,8 @@ printf 'gpu0: rtx-4900\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n' >"$tmp/bad.
 ok 'each machine of the list can be shown' first_word
 ok 'parts are listed, and make machines' parts
 ok 'sources are public' no_private_sources
+ok 'a GPU without a memory of its own computes from ram' shared dgx-spark 232e9
+ok 'so does one whose processor reaches less' shared strix-halo 212.6e9
 ok 'help ends with an example' help_has_example
 ok 'a full disk is status 1' disk_full
 ok 'an unknown machine' refuses "unknown machine 'gh20'; did you mean 'gh200'?" show gh20

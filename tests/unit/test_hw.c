@@ -6,6 +6,8 @@
 #include "base/datadir.h"
 #include "base/units.h"
 #include "hw/hw_params.h"
+#include "hw/profile.h"
+#include "sim/exec/platform.h"
 #include "tests/test.h"
 
 static struct arena a;
@@ -170,6 +172,317 @@ START_TEST(cpu_only)
 	assert_close(hw_num_peak(number(m, "ram.bandwidth")), 460.8e9, 1e-12);
 	assert_close(value(m, "ram.bandwidth"), 378e9, 0.01); /* STREAM of one socket */
 	ck_assert_uint_eq(m->devices[hw_find_device(m, "cpu0")].cores, 96);
+}
+END_TEST
+
+/* ---- every machine against the numbers its parts cite ---- */
+
+enum face { PEAK, VALUE };
+
+START_TEST(machine_facts)
+{
+	static const struct {
+		const char *machine, *number;
+		enum face face;
+		double want, tolerance;
+	} facts[] = {
+		/* peaks: datasheets, PCIe arithmetic, MT/s x 8 B x channels; values: what was measured, with the
+		   spread that its source allows */
+		{"desktop-rtx3090-ddr4", "gpu0.bandwidth", PEAK, 936e9, 1e-12},
+		{"desktop-rtx3090-ddr4", "gpu0.bandwidth", VALUE, 839e9, 1e-12},
+		{"desktop-rtx3090-ddr4", "gpu0.flops.fp16", PEAK, 71.2e12, 1e-12}, /* FP32 accumulation */
+		{"desktop-rtx3090-ddr4", "gpu0.link.h2d", PEAK, 31.508e9, 1e-4},
+		{"desktop-rtx3090-ddr4", "ram.bandwidth", PEAK, 51.2e9, 1e-12},
+		{"desktop-rtx5090-ddr5", "gpu0.bandwidth", PEAK, 1792e9, 1e-12},
+		{"desktop-rtx5090-ddr5", "gpu0.bandwidth", VALUE, 1545e9, 1e-12},
+		{"desktop-rtx5090-ddr5", "gpu0.flops.fp16", PEAK, 209.5e12, 1e-12},
+		{"desktop-rtx5090-ddr5", "gpu0.flops.fp16", VALUE, 229.5e12, 0.04}, /* 221 to 238 */
+		{"desktop-rtx5090-ddr5", "gpu0.link.h2d", VALUE, 56.38e9, 0.03},
+		{"desktop-rtx5090-ddr5", "gpu0.link.both", VALUE, 88.5e9, 1e-12},
+		{"desktop-rtx5090-ddr5", "ram.bandwidth", PEAK, 96e9, 1e-12},
+		{"desktop-rtx5090-ddr5", "ram.bandwidth", VALUE, 88e9, 0.12}, /* a 9950X's owner */
+		{"laptop-rtx2060", "gpu0.bandwidth", PEAK, 336e9, 1e-12},
+		{"laptop-rtx2060", "gpu0.link.h2d", VALUE, 12.1e9, 1e-12},
+		{"laptop-rtx4060", "gpu0.bandwidth", PEAK, 256e9, 1e-12},
+		{"laptop-rtx4060", "gpu0.flops.fp16", VALUE, 30.82e12, 1e-12},
+		{"laptop-rtx4060", "gpu0.link.h2d", VALUE, 12.98e9, 0.04}, /* a laptop's, at x8 */
+		{"gcp-t4-208gb", "gpu0.bandwidth", VALUE, 240e9, 1e-12},
+		{"gcp-t4-208gb", "gpu0.flops.fp16", PEAK, 65e12, 1e-12},
+		{"gcp-t4-208gb", "gpu0.link.h2d", VALUE, 12.89 * (1 << 30), 1e-4}, /* FlexGen's constants */
+		{"gcp-t4-208gb", "gpu0.link.h2d", PEAK, 15.754e9, 1e-4},
+		{"gcp-t4-208gb", "nvme0.read", VALUE, 0.473 * (1 << 30), 1e-3},
+		{"gcp-t4-208gb", "nvme0.write", VALUE, 0.746 * (1 << 30), 1e-3},
+		{"gcp-t4-208gb", "ram.bandwidth", VALUE, 90.9e9, 1e-12},
+		{"server-a100-80gb", "gpu0.bandwidth", PEAK, 2039e9, 1e-12},
+		{"server-a100-80gb", "gpu0.bandwidth", VALUE, 1769e9, 1e-12},
+		{"server-a100-80gb", "gpu0.flops.bf16", PEAK, 312e12, 1e-12},
+		{"server-a100-80gb", "gpu0.flops.bf16", VALUE, 271.2e12, 0.05}, /* best shape */
+		{"server-a100-80gb", "gpu0.link.h2d", VALUE, 26e9, 0.05},
+		{"server-a100-80gb", "ram.bandwidth", PEAK, 204.8e9, 1e-12},
+		{"server-h100", "gpu0.bandwidth", PEAK, 3350e9, 1e-12},
+		{"server-h100", "gpu0.flops.fp16", PEAK, 989e12, 1e-12}, /* 1979 is sparse */
+		{"server-h100", "gpu0.flops.fp8", VALUE, 1402.6e12, 1e-12},
+		{"server-h100", "gpu0.link.h2d", VALUE, 55.3e9, 0.03},
+		{"server-h100", "ram.bandwidth", PEAK, 307.2e9, 1e-12},
+		{"server-8xh100", "gpu7.link.h2d", VALUE, 55.3e9, 0.03},
+		{"server-8xh100", "ram.bandwidth", PEAK, 614.4e9, 1e-12},
+		{"server-8xh100", "cpu0.flops.fp32", PEAK, 2 * 56 * 2.0e9 * 64, 1e-12},
+		{"server-h200", "gpu0.bandwidth", PEAK, 4800e9, 1e-12},
+		{"server-h200", "gpu0.bandwidth", VALUE, 3534e9, 1e-12},
+		{"server-h200", "gpu0.flops.fp16", VALUE, 759.4e12, 1e-12},
+		{"server-h200", "nvme0.read", VALUE, 48e9, 1e-12},
+		{"gh200", "gpu0.bandwidth", PEAK, 4000e9, 1e-12},
+		{"dual-xeon6454s-rtx4090", "ram.bandwidth", PEAK, 4800e6 * 8 * 16, 1e-12},
+		{"dual-xeon6454s-rtx4090", "cpu0.flops.fp32", PEAK, 64 * 2.2e9 * 64, 1e-3},
+		{"dual-epyc9355-rtxpro6000", "ram.bandwidth", VALUE, 720e9, 1e-12},
+		{"dual-epyc9355-rtxpro6000", "gpu0.bandwidth", PEAK, 1792e9, 1e-12},
+		{"dual-epyc9355-rtxpro6000", "gpu0.flops.bf16", VALUE, 413.7e12, 1e-12},
+		{"dgx-spark", "ram.bandwidth", PEAK, 273e9, 1e-12},
+		{"dgx-spark", "ram.bandwidth", VALUE, 232e9, 1e-12},
+		{"dgx-spark", "nvme0.read", VALUE, 5.58e9, 1e-12},
+		{"strix-halo", "ram.bandwidth", PEAK, 8000e6 * 8 * 4, 1e-12},
+		{"strix-halo", "ram.bandwidth", VALUE, 212.6e9, 1e-12},
+		{"strix-halo", "cpu0.bandwidth", VALUE, 117.9e9, 1e-12},
+		{"strix-halo", "gpu0.flops.fp16", PEAK, 59e12, 1e-12},
+		{"mac-studio-m2-ultra", "ram.bandwidth", PEAK, 800e9, 1e-12},
+		{"mac-studio-m2-ultra", "ram.bandwidth", VALUE, 708e9, 1e-12},
+		{"mac-studio-m2-ultra", "cpu0.bandwidth", VALUE, 311e9, 1e-12},
+		{"mac-studio-m2-ultra", "gpu0.flops.fp32", PEAK, 19.46e12, 1e-12},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
+		setup();
+		const struct hw_num *num = number(load(facts[i].machine), facts[i].number);
+		double got = facts[i].face == PEAK ? hw_num_peak(num) : hw_num_value(num);
+		ck_assert_msg(fabs(got - facts[i].want) <= facts[i].tolerance * facts[i].want,
+			"%s %s is %.17g, not %.17g", facts[i].machine, facts[i].number, got, facts[i].want);
+		arena_release(&a);
+	}
+}
+END_TEST
+
+START_TEST(machine_sizes)
+{
+	static const struct {
+		const char *machine, *memory;
+		double bytes;
+	} facts[] = {
+		/* MiB: nvidia-smi */
+		{"desktop-rtx3090-ddr4", "gpu0", 24576.0 * (1 << 20)},
+		{"desktop-rtx5090-ddr5", "gpu0", 32607.0 * (1 << 20)},
+		{"gcp-t4-208gb", "gpu0", 15360.0 * (1 << 20)},
+		{"gcp-t4-208gb", "ram", 208.0 * (1 << 30)},
+		{"gcp-t4-208gb", "nvme0", 1.5e12},
+		{"server-h100", "gpu0", 81559.0 * (1 << 20)},
+		{"server-8xh100", "gpu7", 81559.0 * (1 << 20)},
+		{"server-h200", "gpu0", 143771.0 * (1 << 20)},
+		{"dual-epyc9355-rtxpro6000", "gpu0", 97887.0 * (1 << 20)},
+		{"dual-epyc9355-rtxpro6000", "ram", 736.0 * (1 << 30)},
+		{"dual-xeon6454s-rtx4090", "ram", 1024.0 * (1 << 30)},
+		{"dgx-spark", "ram", 128.0 * (1 << 30)},
+		{"mac-studio-m2-ultra", "ram", 192.0 * (1 << 30)},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
+		setup();
+		const struct hw_machine *m = load(facts[i].machine);
+		assert_close((double)m->memories[hw_find_memory(m, facts[i].memory)].capacity_bytes,
+			facts[i].bytes, 1e-15);
+		arena_release(&a);
+	}
+	setup();
+	const struct hw_machine *m = load("dgx-spark");
+	const struct hw_memory *ram = &m->memories[hw_find_memory(m, "ram")];
+	/* what vLLM reports as total */
+	assert_close((double)(ram->capacity_bytes - ram->reserved_bytes) / (1 << 30), 121.69, 1e-3);
+	m = load("mac-studio-m2-ultra");
+	ram = &m->memories[hw_find_memory(m, "ram")];
+	/* what the GPU gets of 192 GB */
+	assert_close((double)(ram->capacity_bytes - ram->reserved_bytes) / (double)ram->capacity_bytes,
+		147.0 / 192, 0.03);
+	m = load("dual-xeon6454s-rtx4090");
+	ck_assert_uint_eq(m->devices[hw_find_device(m, "cpu0")].cores, 64);
+}
+END_TEST
+
+/* ---- unified memory ---- */
+
+START_TEST(unified_memory)
+{
+	static const char *const names[] = {"dgx-spark", "strix-halo", "mac-studio-m2-ultra"};
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		setup();
+		struct hw_machine *m = load(names[i]);
+		int ram = hw_find_memory(m, "ram");
+		ck_assert_int_eq(hw_first_memory(m, HW_MEMORY_GPU), -1);
+		ck_assert_int_eq(hw_find_memory(m, "gpu0"), -1);
+		ck_assert_int_eq(m->devices[hw_find_device(m, "gpu0")].memory, ram);
+		ck_assert_uint_eq(m->devices[hw_find_device(m, "gpu0")].copy_engines, 0);
+		ck_assert_int_eq(m->devices[hw_find_device(m, "cpu0")].memory, ram);
+		ck_assert_int_eq(hw_route(m, ram, ram, link, forward), 0);
+		ck_assert_int_eq(m->n_links, 1); /* the drive's */
+		ck_assert_int_eq(m->links[0].near, ram);
+		ck_assert_int_eq(m->links[0].far, hw_find_memory(m, "nvme0"));
+		ck_assert(hw_num_value(&m->devices[1].bandwidth_bytes_s) <
+			  hw_num_value(&m->memories[ram].bandwidth_bytes_s));
+		arena_release(&a);
+	}
+}
+END_TEST
+
+START_TEST(unified_beside_a_card)
+{
+	setup();
+	struct hw_machine *m = inline_machine("gpu0: radeon-8060s\ngpu1: rtx-4090\ngpu2: gb10\n"
+					      "cpu0: {part: ryzen-ai-max-395, sockets: 2}\n"
+					      "ram: {part: ryzen-ai-max-395, capacity: 128GiB}\n"
+					      "nvme0: {part: nvme-gen4, capacity: 1TB}\n");
+	int ram = hw_find_memory(m, "ram"), card = hw_find_memory(m, "gpu1");
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+	struct platform p;
+
+	ck_assert_int_eq(m->n_memories, 3);
+	ck_assert_int_eq(m->n_links, 2);
+	ck_assert_int_eq(m->devices[0].memory, ram);
+	ck_assert_int_eq(m->devices[1].memory, card);
+	ck_assert_int_eq(m->devices[2].memory, ram);
+	ck_assert_int_eq(hw_route(m, ram, card, link, forward), 1);
+	ck_assert_str_eq(m->links[link[0]].name, "gpu1.link");
+	ck_assert_int_eq(hw_route(m, hw_find_memory(m, "nvme0"), card, link, forward), 2);
+	assert_close(value(m, "cpu0.bandwidth"), 2 * 117.9e9, 1e-12); /* of both sockets */
+	platform_init(&p, m, &a);
+	ck_assert_int_eq(p.copies[ram].in, SIM_NONE);
+	ck_assert_int_eq(p.copies[ram].out, SIM_NONE);
+	ck_assert_int_ne(p.copies[card].in, SIM_NONE);
+	ck_assert_int_eq(p.n_units, 4 + 2 + 2); /* kernels, the card's copies, the drive's */
+	/* A GPU that the machine states can be unified too. */
+	m = inline_machine("gpu0: {unified: yes, flops: {fp16: 5TFLOP/s}, launch: 5us}\n"
+			   "cpu0: {part: generic-cpu, bandwidth: 60GB/s}\n"
+			   "ram: {capacity: 64GiB, bandwidth: 200GB/s}\n");
+	ck_assert_int_eq(m->n_memories, 1);
+	ck_assert_int_eq(m->n_links, 0);
+	assert_close(value(m, "cpu0.bandwidth"), 60e9, 1e-12);
+}
+END_TEST
+
+/* A kernel of the CPU is held to what its cores reach; one of the GPU gets the bus. */
+START_TEST(unified_kernels)
+{
+	setup();
+	struct hw_machine *m = load("strix-halo");
+	int gpu = hw_find_device(m, "gpu0"), cpu = hw_find_device(m, "cpu0");
+	struct platform_work work = {.bytes = 1e9, .dtype = HW_FP32};
+	struct platform_path path;
+	struct platform p;
+	struct sim_op op;
+
+	platform_init(&p, m, &a);
+	platform_kernel(&p, gpu, &work, &path, &op);
+	ck_assert(op.cap == 0);
+	ck_assert_int_eq(path.hop[0].resource, p.memory_resource[hw_find_memory(m, "ram")]);
+	platform_kernel(&p, cpu, &work, &path, &op);
+	assert_close(op.cap, 117.9e9, 1e-12);
+	ck_assert_int_eq(op.cap_resource, p.memory_resource[hw_find_memory(m, "ram")]);
+	work.read_share = 0.5; /* of what it reaches */
+	platform_kernel(&p, cpu, &work, &path, &op);
+	assert_close(op.cap, 0.5 * 117.9e9, 1e-12);
+	platform_kernel(&p, gpu, &work, &path, &op);
+	assert_close(op.cap, 0.5 * 212.6e9, 1e-12);
+}
+END_TEST
+
+/* ---- names of parts ---- */
+
+/* What people who publish measurements call their hardware. */
+START_TEST(names_people_use)
+{
+	static const char *const gpus[] = {
+		"a10", "a100", "a100-40gb", "a100-80gb", "a100-pcie-80gb", "a100-sxm", "a100-sxm-40gb",
+		"a100-sxm-80gb", "apple-m1-max-32c", "apple-m2-ultra", "apple-m3-max", "apple-m3-ultra",
+		"apple-m4-pro", "apple-m5-max", "gb10", "gb300", "gh200-96gb", "gtx-1650-super",
+		"gtx-1660-super", "h100-80gb", "h100-96gb", "h100-pcie-80gb", "h100-sxm-80gb", "h200-sxm",
+		"h800", "l4", "l40", "l40s", "p100-16gb", "p40", "quadro-rtx-6000", "radeon-8060s",
+		"rtx-2060-mobile", "rtx-2080", "rtx-2080-ti", "rtx-3050-6gb", "rtx-3060-12gb", "rtx-3070",
+		"rtx-3080-10gb", "rtx-3090", "rtx-3090-ti", "rtx-4060-laptop", "rtx-4060-ti-16gb",
+		"rtx-4060-ti-8gb", "rtx-4070", "rtx-4070-ti", "rtx-4080", "rtx-4080-super", "rtx-4090",
+		"rtx-4090-48gb", "rtx-4090d", "rtx-4090d-48gb", "rtx-5060-ti-16gb", "rtx-5070-ti",
+		"rtx-5080", "rtx-5090", "rtx-a4500", "rtx-a5000", "rtx-a6000", "rtx-pro-6000",
+		"rtx-pro-6000-maxq", "rx-6900-xt", "rx-7900-xt", "t1000", "t4", "titan-rtx", "v100-32gb",
+	};
+	static const char *const cpus[] = {
+		"ampereone-a192-32x", "apple-m2-ultra", "apple-m3-max", "apple-m3-ultra", "apple-m4-pro",
+		"apple-m5-max", "core-i7-10700", "core-i7-12700k", "core-i7-14700", "core-i7-8700",
+		"core-i7-9750h", "core-i9-10900x", "core-i9-13900k", "core-i9-14900k", "core-i9-9940x",
+		"core-ultra-9-285k", "epyc-7343", "epyc-7543", "epyc-7742", "epyc-7c13", "epyc-9115",
+		"epyc-9135", "epyc-9175f", "epyc-9274f", "epyc-9355", "epyc-9374f", "epyc-9654",
+		"epyc-9654p", "epyc-9965", "epyc-rome-64c", "gb10", "grace-72", "graviton4",
+		"ryzen-5-3500", "ryzen-5-5600x", "ryzen-7-5800x", "ryzen-7-5800x3d", "ryzen-7-7700x",
+		"ryzen-7-7800x3d", "ryzen-7-9700x", "ryzen-9-5900x", "ryzen-9-5950x", "ryzen-9-7900",
+		"ryzen-9-7900x", "ryzen-9-7950x", "ryzen-9-9900x", "ryzen-9-9950x", "ryzen-9-9950x3d",
+		"ryzen-ai-max-395", "threadripper-1950x", "threadripper-pro-3955wx",
+		"threadripper-pro-3975wx", "threadripper-pro-5955wx", "threadripper-pro-5975wx",
+		"threadripper-pro-7965wx", "threadripper-pro-7975wx", "xeon-6980p",
+		"xeon-cascade-lake-32c", "xeon-e5-2630v4", "xeon-e5-2683v4", "xeon-e5-2697av4",
+		"xeon-gold-5218", "xeon-gold-6138", "xeon-gold-6230", "xeon-gold-6330", "xeon-gold-6454s",
+		"xeon-platinum-8136", "xeon-platinum-8280", "xeon-platinum-8352y", "xeon-platinum-8480+",
+		"xeon-platinum-8488c", "xeon-platinum-8570", "xeon-sapphire-rapids-2.1ghz",
+		"xeon-skylake-48c", "xeon-w-3235",
+	};
+
+	setup();
+	for (size_t i = 0; i < ARRAY_LEN(gpus); i++)
+		inline_machine(arena_printf(&a, "gpu0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", gpus[i]));
+	for (size_t i = 0; i < ARRAY_LEN(cpus); i++)
+		inline_machine(arena_printf(&a, "cpu0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", cpus[i]));
+	/* Another name is the same machine. */
+	struct hw_machine *one = inline_machine("gpu0: a100\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n");
+	struct hw_machine *other =
+		inline_machine("gpu0: a100-sxm-80gb\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n");
+	ck_assert_str_eq(hw_machine_canonical(one, &a), hw_machine_canonical(other, &a));
+	ck_assert_str_eq(one->devices[0].part, "a100");
+	one = inline_machine("gpu0: {part: a100, bandwidth: 1TB/s}\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n");
+	assert_close(value(one, "gpu0.flops.bf16"), value(other, "gpu0.flops.bf16"), 0);
+}
+END_TEST
+
+static void check_same_places(const struct yaml_node *x, const struct yaml_node *y)
+{
+	ck_assert_str_eq(x->pos.file, y->pos.file);
+	ck_assert_int_eq(x->pos.line, y->pos.line);
+	ck_assert_int_eq(x->pos.col, y->pos.col);
+	ck_assert_int_eq(x->key_pos.line, y->key_pos.line);
+	ck_assert_int_eq(x->key_pos.col, y->key_pos.col);
+	for (x = x->child, y = y->child; x && y; x = x->next, y = y->next)
+		check_same_places(x, y);
+	ck_assert(!x && !y);
+}
+
+/* One part found by text is the part that the parser finds, at the same place. */
+START_TEST(one_part_is_parsed_alone)
+{
+	struct err err;
+
+	setup();
+	for (int k = 0; k < HW_PART_N; k++) {
+		struct profile whole = {.a = &a}, quick = {.a = &a};
+		const struct yaml_node *all, *part;
+		assert_ok(profile_parts(&whole, (enum hw_part_kind)k, &all, &err), err);
+		for (const struct yaml_node *want = all->child; want; want = want->next) {
+			const struct yaml_node *meant = want->kind == YAML_SCALAR ? yaml_get(all, want->text) : want;
+			const struct yaml_node *name =
+				profile_new_scalar(&a, "part", want->key, &(struct err_pos){0});
+			assert_ok(profile_part(&quick, (enum hw_part_kind)k, name, &part, &err), err);
+			ck_assert_str_eq(yaml_flow_text(&a, part, false), yaml_flow_text(&a, meant, false));
+			ck_assert_str_eq(part->key, meant->key);
+			check_same_places(part, meant);
+		}
+		ck_assert_ptr_nonnull(quick.text[k]);
+		ck_assert_ptr_null(quick.parts[k]); /* never needed */
+	}
 }
 END_TEST
 
@@ -536,6 +849,17 @@ START_TEST(refusals)
 		"cpu0 has no 'flops'; state it, such as flops: {fp16: 82TFLOP/s}");
 	check_refused("cpu0: generic-cpu\nnvme0: nvme-gen4\n" RAM, 2, 8,
 		"nvme0 has no 'capacity'; state it, such as capacity: 24GiB");
+	check_refused(RAM "gpu0: {part: gb10, memory: 8GiB}\n", 2, 28,
+		"gpu0 is unified: it computes from ram and has no 'memory' of its own");
+	check_refused(RAM "gpu0: {part: gb10, link: pcie-4x16}\n", 2, 26,
+		"gpu0 is unified: it computes from ram and has no 'link' of its own");
+	check_refused(RAM "gpu0: {part: gb10, unified: no}\n", 2, 7,
+		"gpu0 has no 'memory'; state it, such as memory: 24GiB");
+	check_refused(RAM "gpu0: {part: gb10, unified: maybe}\n", 2, 29,
+		"'unified' must be yes or no, not 'maybe'");
+	check_refused(RAM "cpu0: {part: gb10, bandwidth: 10GB}\n", 2, 31,
+		"cpu0.bandwidth: '10GB' is a size; expected a bandwidth such as 55GB/s");
+	check_refused("gpu0: '  memory'\n" RAM, 1, 7, "unknown gpu part '  memory'; see offsim hw list --parts gpu");
 	check_refused("from: dekstop-rtx4090-ddr5\n", 1, 7,
 		"unknown machine 'dekstop-rtx4090-ddr5'; did you mean 'desktop-rtx4090-ddr5'?");
 	check_refused("from: {gpu0: rtx-4090}\n", 1, 7, "'from' must be the name or the file of a machine");
@@ -780,7 +1104,8 @@ START_TEST(printing)
 }
 END_TEST
 
-TEST_MAIN("hw", desktop, gh200, cpu_only, routes, pcie_peaks, pcie_widths_scale,
+TEST_MAIN("hw", desktop, gh200, cpu_only, machine_facts, machine_sizes, unified_memory, unified_beside_a_card,
+	unified_kernels, names_people_use, one_part_is_parsed_alone, routes, pcie_peaks, pcie_widths_scale,
 	pageable_curve_is_what_was_measured, curve_interpolation, number_faces, three_lines,
 	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides,
 	refusals, files_beside_each_other, cycles, numbers_copy_canonical, all_machines_and_parts,
