@@ -23,14 +23,21 @@ static void usage(void)
 	     "  -o, --output OUT     figure to write; the suffix says what kind of file\n"
 	     "  -t, --terminal       draw with characters on standard output\n"
 	     "      --x KEY          x axis: a key that was set or swept (workload.batch), or a column of\n"
-	     "                       table run; default: the first that takes two numeric values\n"
+	     "                       table run; default: the first that takes two numeric values,\n"
+	     "                       or else two names; values that are not all numbers are shown as names\n"
 	     "      --series KEY,... a curve for each value of these; '' for a single curve; default: all\n"
 	     "                       other keys that vary\n"
+	     "      --y METRIC       of throughput and latency: another metric:");
+	for (size_t i = 0; i < plot_metrics_n; i++)
+		printf("%s%s", i == 0 ? "                       " : i == plot_metrics_n - 1 ? " or " : ", ",
+			plot_metrics[i].name);
+	puts("\n"
 	     "      --title TEXT     default: what the runs have in common\n"
 	     "      --keep           leave data and template in $TMPDIR, and say how to draw them again\n"
 	     "  -h, --help           this text\n"
 	     "\n"
-	     "Runs that do not fit in memory have no rate: they are left out and counted on stderr.\n"
+	     "Runs that do not fit in memory have no rate: they are left out and counted on stderr; 'memory' shows\n"
+	     "them, marked.\n"
 	     "\n"
 	     "example: offsim run scenarios/headline.yaml --set workload.batch=1\n"
 	     "         offsim run scenarios/headline.yaml --set workload.batch=16\n"
@@ -61,8 +68,10 @@ static void left_out(size_t n, const char *why, const char *key)
 static void report(const struct plot_summary *s)
 {
 	left_out(s->n_no_fit, "do not fit in memory", "");
-	left_out(s->n_failed, "failed or have no such rate", "");
-	left_out(s->n_no_x, "have no number as ", s->x);
+	left_out(s->n_failed, "failed or have no such value", "");
+	left_out(s->n_no_x, "have no ", s->x);
+	if (s->left_out)
+		fprintf(stderr, "offsim: plot: no room for %s\n", s->left_out);
 	if (!s->mixed)
 		return;
 	fprintf(stderr, "offsim: plot: some runs of one curve have the same %s; they differ in ", s->x);
@@ -92,12 +101,13 @@ static int draw(struct plot_request *req)
 
 int cmd_plot(int argc, char **argv)
 {
-	enum { OPT_DB = 256, OPT_X, OPT_SERIES, OPT_TITLE, OPT_KEEP };
+	enum { OPT_DB = 256, OPT_X, OPT_Y, OPT_SERIES, OPT_TITLE, OPT_KEEP };
 	static const struct option options[] = {
 		{"db", required_argument, NULL, OPT_DB},
 		{"output", required_argument, NULL, 'o'},
 		{"terminal", no_argument, NULL, 't'},
 		{"x", required_argument, NULL, OPT_X},
+		{"y", required_argument, NULL, OPT_Y},
 		{"series", required_argument, NULL, OPT_SERIES},
 		{"title", required_argument, NULL, OPT_TITLE},
 		{"keep", no_argument, NULL, OPT_KEEP},
@@ -121,6 +131,9 @@ int cmd_plot(int argc, char **argv)
 			break;
 		case OPT_X:
 			req.x = optarg;
+			break;
+		case OPT_Y:
+			req.y = optarg;
 			break;
 		case OPT_SERIES:
 			req.series = optarg;

@@ -111,6 +111,14 @@ static void add_gpus(struct text *t, const char *gpus, const char *link)
 	}
 }
 
+/* The chip that holds CPU and GPU: the row names it by either. */
+static const char *chip_of(const struct source_row *r)
+{
+	if (*r->at[COL_CPU])
+		return r->at[COL_CPU];
+	return strcmp(r->at[COL_GPUS], "radeon-8060s") == 0 ? "ryzen-ai-max-395" : r->at[COL_GPUS];
+}
+
 /* "ddr5-4800x16": type, MT/s and channels of all sockets used; either number may be missing. */
 static void add_ram(struct text *t, const struct source_row *r)
 {
@@ -136,6 +144,15 @@ static void add_ram(struct text *t, const struct source_row *r)
 			r->at[COL_DRAM_GBPS]);
 		return;
 	}
+	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
+	if (strcmp(r->at[COL_LINK], "unified") == 0) {
+		add(t, ", part: %s}\n", chip_of(r));
+		return;
+	}
+	if (strcmp(r->at[COL_CPU], "grace-72") == 0) {
+		add(t, ", part: lpddr5x-grace-480gb}\n");
+		return;
+	}
 	if (!rate) {
 		rate = strcmp(type, "ddr4") == 0 ? 3200 : 5600;
 		assume(t, "DRAM speed");
@@ -157,6 +174,8 @@ static void add_machine(struct text *t, const struct source_row *r)
 	add_gpus(t, r->at[COL_GPUS], unified ? "" : r->at[COL_LINK]);
 	if (*r->at[COL_CPU])
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", r->at[COL_CPU], *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
+	else if (unified)
+		add(t, "  cpu0: %s\n", chip_of(r));
 	else
 		assume(t, "CPU"), add(t, "  cpu0: generic-cpu\n");
 	add_ram(t, r);
