@@ -12,9 +12,11 @@ void build_init(struct build *b, struct arena *a, uint32_t n_layer)
 	memset(b, 0, sizeof(*b));
 	b->arena = a;
 	b->m = arena_new(a, struct model);
+	b->m->note = "";
 	b->m->n_layer = n_layer;
 	b->m->layers = arena_array(a, struct model_layer, n_layer);
 	b->layer = MODEL_NO_LAYER;
+	b->prefix = "";
 	VEC_RESERVE(b, a, (size_t)n_layer * 12 + 8);
 }
 
@@ -30,20 +32,21 @@ struct model_layer *build_layer(struct build *b, int layer)
 static const char *tensor_name(struct build *b, const char *name)
 {
 	char digits[12], *out, *p;
-	size_t len = strlen(name);
+	size_t len = strlen(name), np = strlen(b->prefix);
 	int n = 0;
 	uint32_t v;
 
 	if (b->layer == MODEL_NO_LAYER)
 		return arena_strdup(b->arena, name);
-	v = (uint32_t)b->layer;
+	v = (uint32_t)(b->layer - b->first);
 	do {
 		digits[n++] = (char)('0' + v % 10);
 		v /= 10;
 	} while (v);
-	out = p = arena_alloc(b->arena, 4 + (size_t)n + 1 + len + 1);
-	memcpy(p, "blk.", 4);
-	p += 4;
+	out = p = arena_alloc(b->arena, np + 4 + (size_t)n + 1 + len + 1);
+	memcpy(p, b->prefix, np);
+	memcpy(p + np, "blk.", 4);
+	p += np + 4;
 	while (n)
 		*p++ = digits[--n];
 	*p++ = '.';
@@ -102,10 +105,17 @@ static void find_layers(struct model *m)
 	}
 }
 
+/* N-gram tables and embeddings a layer: active counts leave them out, unlike the embedding itself. */
+static bool is_table(const struct model_tensor *t)
+{
+	return t->group == MODEL_EMBED &&
+	       (t->layer != MODEL_NO_LAYER || !strncmp(t->name, "per_layer_token", 15));
+}
+
 int build_finish(struct build *b, struct model **out, struct err *err)
 {
 	struct model *m = b->m;
-	uint64_t idle = 0; /* parameters of experts a token does not use */
+	uint64_t idle = 0; /* parameters a token does not use: other experts, MTP heads, tables */
 
 	if (b->n > BUILD_MAX_TENSORS)
 		return err_set(err, ERR_INPUT, "%zu tensors are more than %d", b->n, BUILD_MAX_TENSORS);
@@ -127,6 +137,8 @@ int build_finish(struct build *b, struct model **out, struct err *err)
 		sum_add(sum_of(m, t), t);
 		if (t->shared_storage)
 			continue;
+		if (is_table(t))
+			idle += t->params;
 		m->params_total += t->params;
 		m->weights_bytes += t->bytes;
 	}
@@ -134,7 +146,10 @@ int build_finish(struct build *b, struct model **out, struct err *err)
 	for (uint32_t i = 0; i < m->n_layer; i++) {
 		const struct model_layer *l = &m->layers[i];
 
-		if (l->n_expert)
+		if (l->draft) {
+			for (int g = 0; g < MODEL_GROUP_N; g++)
+				idle += l->group[g].params;
+		} else if (l->n_expert)
 			idle += l->group[MODEL_EXPERTS].params / l->n_expert *
 				(l->n_expert - l->n_expert_used);
 	}

@@ -24,6 +24,9 @@ struct build {
 	struct arena *arena;
 	struct model *m;
 	int layer; /* that build_add adds to, or MODEL_NO_LAYER */
+	/* of an encoder-decoder: names begin with "enc." or "dec.", layers are counted from `first` */
+	const char *prefix;
+	int first;
 	VEC(struct model_tensor);
 };
 

@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include "base/datadir.h"
+#include "base/file.h"
 #include "base/suggest.h"
 #include "base/yaml.h"
 #include "models/read_hf.h"
 
 #define CARDS "models/cards"
 #define SUFFIX ".yaml"
+#define MAX_CARD_BYTES (1 << 20)
 
 static json_t *scalar_to_json(const struct yaml_node *node)
 {
@@ -119,9 +121,9 @@ static const char *card_path(struct arena *a, const char *dir, const char *name)
 	return arena_printf(a, "%s/" CARDS "/%s" SUFFIX, dir, name);
 }
 
-/* Looks through the aliases of every card; *path stays NULL when none fits. */
-static int scan(const char *name, const char *dir, struct arena *a, const char **path, struct suggest *near,
-	struct err *err)
+/* The card with this alias; *path stays NULL when there is none. Only cards that have the word anywhere are
+ * parsed. */
+static int find_alias(const char *name, const char *dir, struct arena *a, const char **path, struct err *err)
 {
 	const char **names;
 	size_t n;
@@ -129,17 +131,45 @@ static int scan(const char *name, const char *dir, struct arena *a, const char *
 	if (datadir_list(a, CARDS, SUFFIX, &names, &n, err))
 		return -1;
 	for (size_t i = 0; i < n && !*path; i++) {
+		struct arena_mark mark = arena_mark(a);
+		const char *card = card_path(a, dir, names[i]);
+		struct yaml_node *root;
+		char *text;
+		size_t len;
+
+		if (file_read(card, MAX_CARD_BYTES, a, &text, &len, err))
+			return -1;
+		if (!strcasestr(text, name)) {
+			arena_rewind(a, mark);
+			continue;
+		}
+		if (yaml_read_file(card, a, &root, err))
+			return -1;
+		for (const struct yaml_node *alias = aliases_of(root); alias; alias = alias->next) {
+			if (alias->kind == YAML_SCALAR && !strcasecmp(alias->text, name))
+				*path = card;
+		}
+	}
+	return 0;
+}
+
+/* Offers every name and alias. */
+static int offer_all(const char *dir, struct arena *a, struct suggest *near, struct err *err)
+{
+	const char **names;
+	size_t n;
+
+	if (datadir_list(a, CARDS, SUFFIX, &names, &n, err))
+		return -1;
+	for (size_t i = 0; i < n; i++) {
 		struct yaml_node *root;
 
 		suggest_offer(near, names[i]);
 		if (yaml_read_file(card_path(a, dir, names[i]), a, &root, err))
 			return -1;
 		for (const struct yaml_node *alias = aliases_of(root); alias; alias = alias->next) {
-			if (alias->kind != YAML_SCALAR)
-				continue;
-			suggest_offer(near, alias->text);
-			if (!strcasecmp(alias->text, name))
-				*path = card_path(a, dir, names[i]);
+			if (alias->kind == YAML_SCALAR)
+				suggest_offer(near, alias->text);
 		}
 	}
 	return 0;
@@ -162,11 +192,13 @@ int card_find(const char *name, struct arena *a, const char **path, struct err *
 			return 0;
 		*path = NULL;
 	}
-	suggest_init(&near, lower);
-	if (scan(name, dir, a, path, &near, err))
+	if (find_alias(name, dir, a, path, err))
 		return -1;
 	if (*path)
 		return 0;
+	suggest_init(&near, lower);
+	if (offer_all(dir, a, &near, err))
+		return -1;
 	return err_set(err, ERR_INPUT, "unknown model '%s' and no such path%s", name,
 		suggest_text(&near, text, sizeof(text)));
 }

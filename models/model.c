@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +13,10 @@
 
 #include "base/vec.h"
 #include "models/card.h"
+#include "models/folder.h"
+#include "models/read_gguf.h"
 #include "models/read_hf.h"
+#include "models/read_safetensors.h"
 #include "models/sat.h"
 
 typedef int reader_fn(
@@ -22,11 +26,12 @@ static const struct reader {
 	const char *suffix;
 	reader_fn *read;
 } readers[] = {
+	{".safetensors.index.json", read_safetensors},
 	{".json", read_hf},
 	{".yaml", card_read},
 	{".yml", card_read},
-	{".gguf", NULL},
-	{".safetensors", NULL},
+	{".gguf", read_gguf},
+	{".safetensors", read_safetensors},
 };
 
 static const char *const group_names[MODEL_GROUP_N] = {
@@ -67,10 +72,8 @@ static int load_file(
 	struct err_pos pos = {.file = path};
 
 	if (!r)
-		return err_at(err, ERR_INPUT, &pos, "is no config.json and no folder that holds one");
-	if (!r->read)
 		return err_at(err, ERR_INPUT, &pos,
-			"%s files cannot be read yet; give the config.json of the model", r->suffix);
+			"is no model: a .gguf, .safetensors or config.json file, or a folder with one");
 	return r->read(path, quant, a, out, err);
 }
 
@@ -94,7 +97,7 @@ static int find_file(const char *name, struct arena *a, const char **path, struc
 		return 0;
 	if (!exists)
 		return -1; /* card_find said what is wrong */
-	*path = S_ISDIR(st.st_mode) ? arena_printf(a, "%s/config.json", name) : name;
+	*path = S_ISDIR(st.st_mode) ? folder_model(name, a) : name;
 	return 0;
 }
 
@@ -109,6 +112,20 @@ int model_load(
 		return -1;
 	(*out)->name = arena_strdup(a, name_or_path);
 	return 0;
+}
+
+bool model_tensor_is_matrix(const struct model_tensor *t)
+{
+	static const char *const not_one[] = {"norm.weight", "conv1d", "shortconv.conv.", "position_embd",
+		"attn_rel_b", "_ape.weight", "tid2eid", "altup_correct_coef", "altup_predict_coef"};
+
+	if ((t->shape[1] <= 1 && t->shape[2] <= 1) || !ends_with(t->name, ".weight"))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(not_one); i++) {
+		if (strstr(t->name, not_one[i]))
+			return false;
+	}
+	return true;
 }
 
 static const struct model_layer *layer_at(const struct model *m, int layer)
@@ -139,20 +156,36 @@ double model_attention_flops(const struct model_layer *l, double tokens, double 
 	return 2.0 * tokens * context * l->n_head * ((double)l->head_dim_k + l->head_dim_v);
 }
 
+/* One token at a context: the window, entries behind it that are compressed, the most that a sparse attention
+   looks at, and what its indexer compares. */
+static double layer_attention_flops(const struct model_layer *l, double context)
+{
+	double seen = l->window && context > l->window ? l->window : context;
+	double extra = l->compress ? floor(context / l->compress) : 0;
+	double scored = l->compress ? extra : context;
+
+	if (l->compress && l->attended && extra > l->attended)
+		extra = l->attended;
+	else if (!l->compress && l->attended && seen > l->attended)
+		seen = l->attended;
+	return model_attention_flops(l, 1, seen + extra) + 2.0 * scored * l->index_heads * l->index_dim;
+}
+
 double model_flops_per_token(const struct model *m, double context)
 {
 	double sum = model_matmul_flops(m, MODEL_NO_LAYER, MODEL_OUTPUT, 1);
 
 	for (uint32_t i = 0; i < m->n_layer; i++) {
 		const struct model_layer *l = &m->layers[i];
-		double seen = l->window && context > l->window ? l->window : context;
 
+		if (l->prefill_only || l->draft)
+			continue;
 		for (int g = 0; g < MODEL_GROUP_N; g++) {
 			double times = g == MODEL_EXPERTS ? l->n_expert_used : 1;
 
 			sum += times * model_matmul_flops(m, (int)i, (enum model_group)g, 1);
 		}
-		sum += model_attention_flops(l, 1, seen);
+		sum += layer_attention_flops(l, context) + l->state_flops;
 	}
 	return sum;
 }
@@ -160,6 +193,20 @@ double model_flops_per_token(const struct model *m, double context)
 uint64_t model_expert_bytes(const struct model_layer *l)
 {
 	return l->n_expert ? l->group[MODEL_EXPERTS].bytes / l->n_expert : 0;
+}
+
+/* Elements that a token's row has in a mixer without heads: what its projections of the hidden state give. */
+static uint64_t mixer_elements(const struct model *m, const struct model_layer *l)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < l->n_tensors; i++) {
+		const struct model_tensor *t = &m->tensors[l->first_tensor + i];
+
+		if (t->group == MODEL_ATTN && t->shape[0] == m->hidden && t->shape[2] == 1)
+			sum += t->shape[1];
+	}
+	return sum;
 }
 
 /* Elements that a token's row has between the feed-forward's projections: gate and up, of every expert that
@@ -184,6 +231,7 @@ static uint64_t ffn_elements(const struct model *m, const struct model_layer *l)
 /*
  * elements a row = 2 * hidden (residual in and out) + the wider of
  *	attention: q + k + v + its output = n_head * (head_dim_k + head_dim_v) + kv elements
+ *	a mixer without heads: what its projections of the hidden state give
  *	ffn: gate + up (MoE: of all experts used and the shared one)
  * of the widest layer. An upper bound of what an engine keeps at once when it reuses buffers; scores are not
  * kept (flash attention).
@@ -199,6 +247,8 @@ uint64_t model_activation_bytes(
 		uint64_t attention = (uint64_t)l->n_head * ((uint64_t)l->head_dim_k + l->head_dim_v) +
 				     l->kv_k_elements + l->kv_v_elements;
 
+		if (!l->n_head)
+			attention = mixer_elements(m, l);
 		if (attention > widest)
 			widest = attention;
 		if (ffn > widest)
@@ -231,13 +281,14 @@ static void put(struct text *t, const char *fmt, ...)
 	t->n += (size_t)n;
 }
 
-/* "attn_q.weight" of "blk.17.attn_q.weight", so that equal layers have equal text. */
+/* "attn_q.weight" of "blk.17.attn_q.weight" or "enc.blk.17.attn_q.weight", so that equal layers have equal
+ * text. */
 static const char *short_name(const struct model_tensor *t)
 {
-	const char *dot = NULL;
+	const char *block = t->layer == MODEL_NO_LAYER ? NULL : strstr(t->name, "blk."), *dot = NULL;
 
-	if (t->layer != MODEL_NO_LAYER && !strncmp(t->name, "blk.", 4))
-		dot = strchr(t->name + 4, '.');
+	if (block && (block == t->name || block == t->name + 4))
+		dot = strchr(block + 4, '.');
 	return dot ? dot + 1 : t->name;
 }
 
@@ -252,6 +303,18 @@ static void put_layer(struct text *to, const struct model *m, const struct model
 	put(to, "heads %u/%u dims %u/%u window %u kv %" PRIu64 "/%" PRIu64 " state %" PRIu64 " experts %u/%u",
 		l->n_head, l->n_kv_head, l->head_dim_k, l->head_dim_v, l->window, l->kv_k_elements,
 		l->kv_v_elements, l->state_bytes, l->n_expert_used, l->n_expert);
+	/* only what is there, so that the text of a plain model stays as it is */
+	if (l->mla_dim_k)
+		put(to, " mla %u/%u", l->mla_dim_k, l->mla_dim_v);
+	if (l->attended || l->index_heads || l->compress)
+		put(to, " sparse %u of %ux%u every %u", l->attended, l->index_heads, l->index_dim,
+			l->compress);
+	if (l->kv_extra_elements)
+		put(to, " extra %" PRIu64 "/%u", l->kv_extra_elements, l->kv_extra_every);
+	if (l->state_flops > 0)
+		put(to, " step %.0f", l->state_flops);
+	if (l->prefill_only || l->draft)
+		put(to, "%s", l->draft ? " draft" : " encoder");
 	for (int i = 0; i < l->n_tensors; i++)
 		put_tensor(to, &m->tensors[l->first_tensor + i]);
 }
@@ -269,7 +332,12 @@ static bool same_layer(const struct model *m, const struct model_layer *a, const
 		a->head_dim_k != b->head_dim_k || a->head_dim_v != b->head_dim_v || a->window != b->window ||
 		a->kv_k_elements != b->kv_k_elements || a->kv_v_elements != b->kv_v_elements ||
 		a->state_bytes != b->state_bytes || a->n_expert != b->n_expert ||
-		a->n_expert_used != b->n_expert_used)
+		a->n_expert_used != b->n_expert_used || a->mla_dim_k != b->mla_dim_k ||
+		a->mla_dim_v != b->mla_dim_v || a->attended != b->attended ||
+		a->index_heads != b->index_heads || a->index_dim != b->index_dim ||
+		a->compress != b->compress || a->kv_extra_elements != b->kv_extra_elements ||
+		a->kv_extra_every != b->kv_extra_every || a->state_flops < b->state_flops ||
+		a->state_flops > b->state_flops || a->prefill_only != b->prefill_only || a->draft != b->draft)
 		return false;
 	for (int i = 0; i < a->n_tensors; i++) {
 		if (!same_tensor(&m->tensors[a->first_tensor + i], &m->tensors[b->first_tensor + i]))

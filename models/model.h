@@ -50,11 +50,22 @@ struct model_layer {
 	int first_tensor, n_tensors; /* its tensors are neighbours in model.tensors */
 	/* attention; n_head 0: the layer has none */
 	uint32_t n_head, n_kv_head;
-	uint32_t head_dim_k, head_dim_v;
+	uint32_t head_dim_k, head_dim_v; /* MLA: as decoding computes, kv_lora_rank + rope and kv_lora_rank */
+	uint32_t mla_dim_k, mla_dim_v;   /* MLA: of the unpacked heads; 0: no MLA */
 	uint32_t window;         /* tokens an attention layer looks back and keeps; 0: all */
+	/* sparse attention: entries it attends to at most (0: all), picked by index_heads heads */
+	uint32_t attended, index_heads, index_dim;
+	uint32_t compress;       /* tokens that are seen as one entry behind the window; 0: not at all */
 	/* KV cache: elements a token adds, K and V apart (MLA: one shared vector, in K) */
 	uint64_t kv_k_elements, kv_v_elements;
+	/* a second cache that no window caps: index keys, compressed entries; one for every
+	   `kv_extra_every` tokens (0 means 1) */
+	uint64_t kv_extra_elements;
+	uint32_t kv_extra_every;
 	uint64_t state_bytes;    /* fixed state per sequence (SSM, linear attention) */
+	double state_flops;      /* of one step of it */
+	bool prefill_only;       /* of an encoder: runs when a prompt is read, never when decoding */
+	bool draft;              /* MTP head: stored, but run only by speculative decoding; no cache */
 	/* MoE; n_expert 0: dense */
 	uint32_t n_expert, n_expert_used;
 	struct model_group_sum group[MODEL_GROUP_N];
@@ -65,6 +76,7 @@ struct model {
 	const char *architecture; /* "llama", "qwen3moe" */
 	const char *quant;        /* "q4_0", "f16": the type or mix the tensors were given */
 	const char *file;         /* it was read from */
+	const char *note;         /* what the user should know of how it was read; "": nothing */
 	uint32_t n_layer, hidden, vocab;
 	uint64_t context_max;     /* 0: unknown */
 	bool tied_embeddings;     /* output uses the embedding's bytes */
@@ -73,7 +85,8 @@ struct model {
 	int n_tensors;
 	/* of the whole model; a tied output counts its bytes as read, not as stored */
 	struct model_group_sum embed, output;
-	/* active: all but the experts that a token does not use; the embedding counts, as in published counts */
+	/* active: all but the experts that a token does not use, MTP heads and tables that are only looked
+	   up; the embedding counts, as in most published counts */
 	uint64_t params_total, params_active;
 	uint64_t weights_bytes;   /* stored, tied tensors once */
 	uint64_t file_bytes;      /* with container header; 0: unknown */
@@ -88,9 +101,11 @@ int model_load(const char *name_or_path, const char *quant, struct arena *a, str
    group counts one expert). Embedding lookups cost none. layer MODEL_NO_LAYER: embed and output. */
 double model_matmul_flops(const struct model *m, int layer, enum model_group g, double tokens);
 /* FLOPs of scores and values for `tokens` new rows that each look at `context` entries:
-   2 * tokens * context * n_head * (head_dim_k + head_dim_v). */
+   2 * tokens * context * n_head * (head_dim_k + head_dim_v). MLA as decoding does it (see arch_mla.c). */
 double model_attention_flops(const struct model_layer *l, double tokens, double context);
-/* FLOPs of one decoded token at a context, all layers and the output. */
+/* FLOPs of one decoded token at a context, all layers that run then and the output: matrices, attention to
+   the entries a layer sees, the indexer's scores (2 * index_heads * index_dim an entry), steps of
+   recurrences. */
 double model_flops_per_token(const struct model *m, double context);
 
 /* Bytes of one expert of the layer (all of its tensors). */
@@ -102,6 +117,10 @@ uint64_t model_activation_bytes(const struct model *m, uint64_t tokens, uint64_t
 				unsigned elem_bytes);
 
 const char *model_group_name(enum model_group g);
+
+/* Is it multiplied with activations, so that quantizing may change its type? Norms, biases, convolutions and
+   tables of positions are not (llama-quant.cpp: dimensions, and names that end in "weight"). */
+bool model_tensor_is_matrix(const struct model_tensor *t);
 
 /* Every number of the model (shapes, types, geometry), no names of files, for the run key. */
 char *model_canonical(const struct model *m, struct arena *a);

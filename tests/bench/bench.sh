@@ -52,4 +52,4 @@ part "$BUILD/tests/bench/bench_core"
 part "$here/simgrid_bench.sh"
 whole_run 'offsim run, not stored' --no-db
 whole_run 'offsim run, stored' --db "$tmp/results.db"
-awk -F'\t' 'NF == 3 { printf "%-52s %14s  %s\n", $1, $2, $3; next } { print }' "$tmp/table"
+awk -F'\t' 'NF == 3 { printf "%-56s %12s  %s\n", $1, $2, $3; next } { print }' "$tmp/table"

@@ -18,7 +18,7 @@ agree() { # PROGRAM SCENARIO
 	simulate "$OFFSIM" "$2" "$tmp/first" && simulate "$1" "$2" "$tmp/second" && diff "$tmp/first" "$tmp/second"
 }
 
-for scenario in scenarios/*.yaml; do
+for scenario in $(find scenarios -name '*.yaml' | sort); do
 	ok "$scenario, again" agree "$OFFSIM" "$scenario"
 	[ ! -x "$CLANG" ] || ok "$scenario, by clang" agree "$CLANG" "$scenario"
 done

@@ -37,10 +37,15 @@ disk_full() {
 	! "$OFFSIM" model list >/dev/full
 }
 
+cat >"$tmp/foo.json" <<'EOF'
+{"architectures": ["FooForCausalLM"], "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+ "intermediate_size": 128, "vocab_size": 100}
+EOF
+
 ok 'each model of the list can be shown' first_word
 ok 'cards are called as their files' card_names
 ok 'list takes part of a name' test "$("$OFFSIM" model list MIXTRAL | wc -l)" -eq 2
-ok 'list takes a shell pattern' test "$("$OFFSIM" model list 'opt-*b' | wc -l)" -eq 6
+ok 'list takes a shell pattern' test "$("$OFFSIM" model list 'opt-*b' | wc -l)" -eq 7
 ok 'list finds aliases' test "$("$OFFSIM" model list meta-llama/Llama-2-7b | wc -l)" -eq 1
 ok 'show: total' says 'parameters    70.6 B (70553706496)' "$OFFSIM" model show llama-3.1-70b
 ok 'show: experts' says 'experts       8 of 128 a token in 48 of 48 layers' "$OFFSIM" model show qwen3-30b-a3b
@@ -55,6 +60,22 @@ ok 'JSON: sequences' says '"kv_bytes": 6442450944' \
 	"$OFFSIM" model show qwen3-30b-a3b --json --context 4096 --sequences 16
 ok 'JSON: tensors' says '"name": "blk.0.ffn_down_exps.weight"' \
 	"$OFFSIM" model show mixtral-8x7b --json --tensors
+ok 'JSON: keys and values apart' says '"kv_bytes": 1207435264' \
+	"$OFFSIM" model show qwen3-235b-a22b --json --context 8192 --kv-type q8_0/f16
+ok 'JSON: latent attention' says '"kv_bytes": 2302672896' "$OFFSIM" model show deepseek-r1 --json --context 32768
+ok 'JSON: latent attention, unpacked' says '"kv_bytes": 2558525440' \
+	"$OFFSIM" model show deepseek-r1 --json --context 512 --mla heads
+ok 'JSON: state apart from the cache' says '"kv_bytes": 83886080' "$OFFSIM" model show qwen3.6-35b-a3b --json
+ok 'JSON: state' says '"state_bytes": 65863680' "$OFFSIM" model show qwen3.6-35b-a3b --json
+ok 'show: MTP' says 'layers        78 of width 6144, and 1 to draft (MTP)' "$OFFSIM" model show glm-5
+ok 'show: latent' says 'heads         128 of 192 (values 128), kept as one vector of 576' "$OFFSIM" model show deepseek-v3
+ok 'unknown architecture, familiar keys: a note' says \
+	"offsim: note: architecture 'FooForCausalLM' is unknown; read as llama" "$OFFSIM" model show "$tmp/foo.json"
+ok 'the note is in the JSON' says "\"note\": \"architecture 'FooForCausalLM' is unknown; read as llama\"" \
+	"$OFFSIM" model show "$tmp/foo.json" --json
+ok 'bad form of latent attention' show_refuses 2 "'x' is none of latent, latent-copy and heads" \
+	show deepseek-v3 --mla x
+ok 'a hundred models and more' test "$("$OFFSIM" model list | wc -l)" -ge 100
 ok 'unknown model' show_refuses 2 "did you mean 'llama-3.1-70b'?" show llama-3.1-71b
 ok 'unknown quant' show_refuses 2 "did you mean 'q4_k'?" show llama-3-8b --quant q4_kk
 ok 'bad KV type' show_refuses 2 "'q6_k' is no type for a KV cache" show llama-3-8b --kv-type q6_k

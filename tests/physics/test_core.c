@@ -12,7 +12,7 @@
 #include "sim/core/sim.h"
 #include "tests/test.h"
 
-#define MAX_TAGS 4096
+#define MAX_TAGS 2200
 #define MAX_R 12
 #define PS UINT64_C(1000000000000)
 #define S(seconds) ((sim_time)((seconds) * 1e12 + 0.5)) /* of few digits */

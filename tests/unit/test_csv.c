@@ -34,28 +34,28 @@ static void done(struct opened *o)
 	arena_release(&o->arena);
 }
 
-#define assert_field(o, i, want, want_col)                                                         \
-	do {                                                                                       \
-		ck_assert_uint_eq((o).f[i].len, sizeof(want) - 1);                                 \
-		ck_assert_mem_eq((o).f[i].text, want, sizeof(want) - 1);                           \
-		ck_assert_int_eq((o).f[i].col, want_col);                                          \
+#define assert_field(o, i, want, want_col)                                                                   \
+	do {                                                                                                 \
+		ck_assert_uint_eq((o).f[i].len, sizeof(want) - 1);                                           \
+		ck_assert_mem_eq((o).f[i].text, want, sizeof(want) - 1);                                     \
+		ck_assert_int_eq((o).f[i].col, want_col);                                                    \
 	} while (0)
 
-#define assert_row(o, want_line)                                                                   \
-	do {                                                                                       \
-		assert_ok(csv_next(&(o).csv, (o).f, &(o).err) != 1, (o).err);                      \
-		ck_assert_int_eq((o).csv.line, want_line);                                         \
+#define assert_row(o, want_line)                                                                             \
+	do {                                                                                                 \
+		assert_ok(csv_next(&(o).csv, (o).f, &(o).err) != 1, (o).err);                                \
+		ck_assert_int_eq((o).csv.line, want_line);                                                   \
 	} while (0)
 
 #define assert_end(o) ck_assert_int_eq(csv_next(&(o).csv, (o).f, &(o).err), 0)
 
 /* The error is at this place of the file. */
-#define assert_err_at(o, want_line, want_col, want_msg)                                            \
-	do {                                                                                       \
-		assert_err((o).err, ERR_INPUT, want_msg);                                          \
-		ck_assert_str_eq((o).err.file, (o).path);                                          \
-		ck_assert_int_eq((o).err.line, want_line);                                         \
-		ck_assert_int_eq((o).err.col, want_col);                                           \
+#define assert_err_at(o, want_line, want_col, want_msg)                                                      \
+	do {                                                                                                 \
+		assert_err((o).err, ERR_INPUT, want_msg);                                                    \
+		ck_assert_str_eq((o).err.file, (o).path);                                                    \
+		ck_assert_int_eq((o).err.line, want_line);                                                   \
+		ck_assert_int_eq((o).err.col, want_col);                                                     \
 	} while (0)
 
 START_TEST(rows_and_fields)
@@ -97,7 +97,12 @@ START_TEST(quotes)
 {
 	struct opened o;
 
-	open_text(&o, "\"a\",b,\"c\"\n\"x,y\",\"say \"\"hi\"\"\",z\n\"\",\"\"\"\",\"\"\"\"\"\"\nin\"side,b\"\",\"q\"\n", 3);
+	open_text(&o,
+		"\"a\",b,\"c\"\n"
+		"\"x,y\",\"say \"\"hi\"\"\",z\n"
+		"\"\",\"\"\"\",\"\"\"\"\"\"\n"
+		"in\"side,b\"\",\"q\"\n",
+		3);
 	assert_ok(o.rc, o.err);
 	assert_row(o, 2);
 	assert_field(o, 0, "x,y", 1);
@@ -205,7 +210,7 @@ END_TEST
 
 START_TEST(a_header_of_several_lines)
 {
-	/* Names may hold line feeds and commas as any field may; columns behind them are counted all the same. */
+	/* Names may hold line feeds and commas, as any field may; columns behind them count all the same. */
 	struct opened o;
 	static char text[40000] = "\"one\ntwo, three\"";
 	size_t n = strlen(text);
@@ -334,7 +339,8 @@ START_TEST(errors_of_the_caller)
 	assert_ok(o.rc, o.err);
 	assert_row(o, 2);
 	assert_row(o, 3);
-	ck_assert_int_eq(csv_error(&o.csv, &o.f[0], &o.err, "no %s like '%.*s'", "number", 1, o.f[0].text), -1);
+	ck_assert_int_eq(
+		csv_error(&o.csv, &o.f[0], &o.err, "no %s like '%.*s'", "number", 1, o.f[0].text), -1);
 	assert_err_at(o, 3, 1, "no number like 'x'");
 	ck_assert_int_eq(csv_error(&o.csv, &o.f[1], &o.err, "'%.*s'", (int)o.f[1].len, o.f[1].text), -1);
 	assert_err_at(o, 4, 3, "'nonsense'");
@@ -372,6 +378,6 @@ START_TEST(no_file)
 }
 END_TEST
 
-TEST_MAIN("csv", rows_and_fields, columns_in_any_order_others_passed_over, quotes, line_ends, empty_lines_are_no_rows,
-	line_feeds_in_quotes, a_header_of_several_lines, a_missing_column, a_column_twice, too_few_and_too_many_fields,
-	stray_quotes, errors_of_the_caller, any_bytes, no_file)
+TEST_MAIN("csv", rows_and_fields, columns_in_any_order_others_passed_over, quotes, line_ends,
+	empty_lines_are_no_rows, line_feeds_in_quotes, a_header_of_several_lines, a_missing_column,
+	a_column_twice, too_few_and_too_many_fields, stray_quotes, errors_of_the_caller, any_bytes, no_file)

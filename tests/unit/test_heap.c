@@ -68,9 +68,9 @@ START_TEST(setting_again_moves)
 	for (uint32_t i = 0; i < 40; i++)
 		heap_set(&h, i, 1000 + 10 * (sim_time)i, 0, i);
 
-	heap_set(&h, 39, 999, 0, 39); /* the last to the front */
-	heap_set(&h, 0, 1201, 0, 0);  /* the first into the middle, just behind slot 20 */
-	heap_set(&h, 7, 5000, 0, 7);  /* to the end */
+	heap_set(&h, 39, 999, 0, 39);   /* the last to the front */
+	heap_set(&h, 0, 1201, 0, 0);    /* the first into the middle, just behind slot 20 */
+	heap_set(&h, 7, 5000, 0, 7);    /* to the end */
 	heap_set(&h, 30, 1100, -1, 30); /* into a tie with slot 10, before it by priority */
 	heap_set(&h, 31, 1100, 0, 31);  /* behind it by sequence */
 	heap_set(&h, 12, 1120, 0, 12);  /* where it was */
@@ -110,10 +110,10 @@ START_TEST(removing)
 	heap_remove(&h, 3); /* twice */
 	ck_assert(heap_empty(&h));
 
-	/* From the front, the middle, the end; the hole's filler may have to go up: slot 9 at the end lies under
-	   slot 1 (time 10), and comes into the place of slot 17, under slot 4 (time 100). */
-	static const sim_time time[21] = {1, 10, 60, 70, 100, 11, 12, 13, 14, 61, 62, 63, 64, 71, 72, 73, 74, 101, 102,
-		103, 15};
+	/* From the front, the middle, the end; the hole's filler may have to go up: slot 9 at the end lies
+	   under slot 1 (time 10), and comes into the place of slot 17, under slot 4 (time 100). */
+	static const sim_time time[21] = {
+		1, 10, 60, 70, 100, 11, 12, 13, 14, 61, 62, 63, 64, 71, 72, 73, 74, 101, 102, 103, 15};
 	for (uint32_t i = 0; i < 21; i++)
 		heap_set(&h, i, time[i], 0, i);
 	heap_remove(&h, 17);
@@ -172,7 +172,8 @@ static uint32_t naive_first(const struct naive *v)
 		const struct heap_entry *e = &v->at[i], *b = &v->at[best == UINT32_MAX ? 0 : best];
 		if (!v->there[i])
 			continue;
-		if (best == UINT32_MAX || e->time < b->time || (e->time == b->time && e->priority < b->priority) ||
+		if (best == UINT32_MAX || e->time < b->time ||
+			(e->time == b->time && e->priority < b->priority) ||
 			(e->time == b->time && e->priority == b->priority && e->sequence < b->sequence))
 			best = i;
 	}
@@ -197,7 +198,7 @@ START_TEST(as_a_naive_one)
 
 		if (what < set) {
 			uint32_t slot = (uint32_t)gsl_rng_uniform_int(r, ARRAY_LEN(v.at));
-			/* Few times and priorities, so that most are tied; moved entries keep their sequence. */
+			/* Few times and priorities, for ties; moved entries keep their sequence. */
 			sim_time time = (sim_time)gsl_rng_uniform_int(r, 20) * 2385000000001;
 			int32_t priority = (int32_t)gsl_rng_uniform_int(r, 3) - 1;
 			uint64_t seq = v.there[slot] ? v.at[slot].sequence : sequence++ * 7919 % 1000003;
@@ -229,4 +230,5 @@ START_TEST(as_a_naive_one)
 }
 END_TEST
 
-TEST_MAIN("heap", time_then_priority_then_sequence, setting_again_moves, removing, far_slots_grow_it, as_a_naive_one)
+TEST_MAIN("heap", time_then_priority_then_sequence, setting_again_moves, removing, far_slots_grow_it,
+	as_a_naive_one)

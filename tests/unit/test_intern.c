@@ -137,4 +137,5 @@ START_TEST(names_that_collide)
 }
 END_TEST
 
-TEST_MAIN("intern", numbers_by_first_sight, beginnings_are_other_names, a_name_ends_at_a_nul, many, names_that_collide)
+TEST_MAIN("intern", numbers_by_first_sight, beginnings_are_other_names, a_name_ends_at_a_nul, many,
+	names_that_collide)

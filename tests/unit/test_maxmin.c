@@ -44,18 +44,23 @@ static void over(struct system *s, int r, double weight)
 	s->hop[s->n_flows - 1][f->n_hops++] = (struct maxmin_hop){r, weight};
 }
 
-static void solve(struct system *s)
+static void solve_from(struct system *s, double keep)
 {
 	arena_init(&s->arena, NULL, NULL);
 	maxmin_init(&s->mm, s->capacity, s->n_resources, &s->arena);
-	maxmin_solve(&s->mm, s->list, s->n_flows);
+	maxmin_solve(&s->mm, s->list, s->n_flows, keep);
 	arena_release(&s->arena);
 }
 
-#define assert_flow(s, i, want_rate, want_bottleneck)                                              \
-	do {                                                                                       \
-		assert_close((s).flow[i].rate, want_rate, 1e-15);                                  \
-		ck_assert_int_eq((s).flow[i].bottleneck, want_bottleneck);                         \
+static void solve(struct system *s)
+{
+	solve_from(s, 0);
+}
+
+#define assert_flow(s, i, want_rate, want_bottleneck)                                                        \
+	do {                                                                                                 \
+		assert_close((s).flow[i].rate, want_rate, 1e-15);                                            \
+		ck_assert_int_eq((s).flow[i].bottleneck, want_bottleneck);                                   \
 	} while (0)
 
 START_TEST(one_alone)
@@ -412,7 +417,7 @@ END_TEST
 
 START_TEST(a_workspace_is_used_again)
 {
-	/* Many flows, then few, then many on other resources: nothing is left over from the solution before. */
+	/* Many flows, then fewer and fewer, then many: nothing is left over from the solution before. */
 	struct system s = {0};
 	struct arena a;
 	struct maxmin mm;
@@ -427,12 +432,12 @@ START_TEST(a_workspace_is_used_again)
 	}
 	maxmin_init(&mm, s.capacity, 2, &a);
 	for (size_t n = 20; n > 0; n = n * 2 / 3) {
-		maxmin_solve(&mm, s.list + 20 - n, n);
+		maxmin_solve(&mm, s.list + 20 - n, n, 0);
 		for (size_t i = 20 - n; i < 20; i++)
 			ck_assert(s.flow[i].rate == s.flow[i].cap);
 	}
 	s.flow[0].cap = INFINITY;
-	maxmin_solve(&mm, s.list, 20);
+	maxmin_solve(&mm, s.list, 20, 0);
 	for (int i = 2; i < 20; i += 2)
 		left -= s.flow[i].cap;
 	assert_close(s.flow[0].rate, left, 1e-14);
@@ -478,16 +483,16 @@ static void random_system(struct system *s, gsl_rng *r, double spread)
 	}
 }
 
-/* Holds the solution to the definition: no resource is used beyond its capacity, and each flow is at its cap, or
-   crosses a full resource on which nobody is faster; the one that is blamed, at that. */
+/* Holds the solution to the definition: no resource is used beyond its capacity, and each flow is at its cap,
+   or crosses a full resource on which nobody is faster; the one that is blamed, at that. */
 static void assert_fair(const struct system *s, double tolerance)
 {
 	double used[MAX_RESOURCES] = {0}, fastest[MAX_RESOURCES] = {0};
 
 	for (size_t i = 0; i < s->n_flows; i++) {
 		const struct maxmin_flow *f = &s->flow[i];
-		ck_assert_msg(f->rate > 0 && f->rate <= f->cap && isfinite(f->rate), "flow %zu of %zu: rate %.17g, cap %.17g",
-			i, s->n_flows, f->rate, f->cap);
+		ck_assert_msg(f->rate > 0 && f->rate <= f->cap && isfinite(f->rate),
+			"flow %zu of %zu: rate %.17g, cap %.17g", i, s->n_flows, f->rate, f->cap);
 		for (int h = 0; h < f->n_hops; h++) {
 			int r = f->hop[h].resource;
 			used[r] += f->hop[h].weight * f->rate;
@@ -495,8 +500,8 @@ static void assert_fair(const struct system *s, double tolerance)
 		}
 	}
 	for (int r = 0; r < s->n_resources; r++)
-		ck_assert_msg(used[r] <= s->capacity[r] * (1 + tolerance), "resource %d: %.17g used of %.17g", r, used[r],
-			s->capacity[r]);
+		ck_assert_msg(used[r] <= s->capacity[r] * (1 + tolerance), "resource %d: %.17g used of %.17g",
+			r, used[r], s->capacity[r]);
 	for (size_t i = 0; i < s->n_flows; i++) {
 		const struct maxmin_flow *f = &s->flow[i];
 		int r = f->bottleneck;
@@ -508,10 +513,10 @@ static void assert_fair(const struct system *s, double tolerance)
 		for (int h = 0; h < f->n_hops; h++)
 			crosses = crosses || f->hop[h].resource == r;
 		ck_assert(crosses);
-		ck_assert_msg(used[r] >= s->capacity[r] * (1 - tolerance), "resource %d is to blame, but %.17g used of %.17g",
-			r, used[r], s->capacity[r]);
-		ck_assert_msg(f->rate >= fastest[r] * (1 - tolerance), "flow %zu: %.17g, but another has %.17g", i, f->rate,
-			fastest[r]);
+		ck_assert_msg(used[r] >= s->capacity[r] * (1 - tolerance),
+			"resource %d is to blame, but %.17g used of %.17g", r, used[r], s->capacity[r]);
+		ck_assert_msg(f->rate >= fastest[r] * (1 - tolerance),
+			"flow %zu: %.17g, but another has %.17g", i, f->rate, fastest[r]);
 	}
 }
 
@@ -530,6 +535,121 @@ START_TEST(random_ones_are_fair)
 }
 END_TEST
 
+/* A copy that points into itself. */
+static void copy(struct system *to, const struct system *from)
+{
+	*to = *from;
+	for (size_t k = 0; k < to->n_flows; k++) {
+		to->flow[k].hop = to->hop[k];
+		to->list[k] = &to->flow[k];
+	}
+}
+
+START_TEST(the_slower_ones_keep_theirs)
+{
+	/*
+	 *   a + b     <= 10.3e9   (link 0)
+	 *       b + c <= 41.1e9   (link 1)
+	 *
+	 * a = b = 5.15e9, c = 35.95e9. When d comes on link 1 it has at least a third of it, 13.7e9; flows
+	 * slower than that keep what they have, to the last digit, even if it is not what a solution from
+	 * nothing gives.
+	 */
+	struct system s = {0};
+	resource(&s, 10.3e9);
+	resource(&s, 41.1e9);
+	flow(&s, INFINITY);
+	over(&s, 0, 1);
+	flow(&s, INFINITY);
+	over(&s, 0, 1);
+	over(&s, 1, 1);
+	flow(&s, INFINITY);
+	over(&s, 1, 1);
+	solve(&s);
+	assert_flow(s, 2, 35.95e9, 1);
+	s.flow[0].rate = s.flow[1].rate = 5.1e9;
+	flow(&s, INFINITY);
+	over(&s, 1, 1);
+	solve_from(&s, 13.7e9);
+	ck_assert(s.flow[0].rate == 5.1e9 && s.flow[1].rate == 5.1e9);
+	ck_assert_int_eq(s.flow[0].bottleneck, 0);
+	assert_flow(s, 2, 18e9, 1);
+	assert_flow(s, 3, 18e9, 1);
+}
+END_TEST
+
+START_TEST(rounding_starves_nobody)
+{
+	/*
+	 *   3 a + 1e-20 b <= 0.3    (a keeps 0.1, and 3 * 0.1 > 0.3 in doubles: nothing is left, or less)
+	 *               b <= 0.7    (cap)
+	 *
+	 * b has at least what all that keep have less of.
+	 */
+	struct system s = {0};
+	resource(&s, 0.3);
+	flow(&s, INFINITY);
+	over(&s, 0, 3);
+	flow(&s, 0.7);
+	over(&s, 0, 1e-20);
+	s.flow[0].rate = 0.1;
+	s.flow[1].rate = 0;
+	solve_from(&s, 0.2385);
+	ck_assert(s.flow[0].rate == 0.1);
+	ck_assert(s.flow[1].rate >= 0.2385 && s.flow[1].rate <= 0.7);
+}
+END_TEST
+
+START_TEST(going_on_is_starting_anew)
+{
+	/* One leaves: those slower than it was keep their rates. One comes: those slower than an equal share
+	   of each resource on its way do. What comes out is what a solution from nothing gives. */
+	gsl_rng *r = rng_new(2385, 4, RNG_TEST);
+	static struct system s, t, anew;
+	int n_kept = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		memset(&s, 0, sizeof(s));
+		random_system(&s, r, i % 2 ? 4 : 100);
+		if (s.n_flows < 3)
+			continue;
+		const struct maxmin_flow *last = &s.flow[s.n_flows - 1];
+		double keep;
+		copy(&t, &s);
+		if (i % 4 < 2) {
+			solve(&t);
+			keep = t.flow[t.n_flows - 1].rate * (1 - 1e-9);
+			t.n_flows--;
+		} else {
+			keep = last->cap;
+			for (int h = 0; h < last->n_hops; h++) {
+				double sum = 0;
+				for (size_t k = 0; k < s.n_flows; k++)
+					for (int g = 0; g < s.flow[k].n_hops; g++)
+						if (s.hop[k][g].resource == last->hop[h].resource)
+							sum += s.hop[k][g].weight;
+				keep = fmin(keep, s.capacity[last->hop[h].resource] / sum);
+			}
+			keep *= 1 - 1e-9;
+			t.n_flows--;
+			solve(&t);
+			t.n_flows++;
+			t.flow[t.n_flows - 1].rate = 0;
+		}
+		for (size_t k = 0; k < t.n_flows; k++)
+			n_kept += t.flow[k].rate > 0 && t.flow[k].rate < keep;
+		copy(&anew, &t);
+		solve_from(&t, keep);
+		solve(&anew);
+		assert_fair(&t, 1e-9);
+		for (size_t k = 0; k < t.n_flows; k++)
+			assert_close(t.flow[k].rate, anew.flow[k].rate, 1e-9);
+	}
+	ck_assert_int_gt(n_kept, 5000); /* one in ten, at least */
+	gsl_rng_free(r);
+}
+END_TEST
+
 START_TEST(scale_does_not_matter)
 {
 	gsl_rng *r = rng_new(2385, 2, RNG_TEST);
@@ -537,14 +657,9 @@ START_TEST(scale_does_not_matter)
 	for (int i = 0; i < 1000; i++) {
 		static struct system s, t;
 		memset(&s, 0, sizeof(s));
-		memset(&t, 0, sizeof(t));
 		random_system(&s, r, 100);
 		solve(&s);
-		t = s;
-		for (size_t k = 0; k < t.n_flows; k++) {
-			t.flow[k].hop = t.hop[k];
-			t.list[k] = &t.flow[k];
-		}
+		copy(&t, &s);
 
 		/* Everything four times as fast: exactly so, as no digit changes. */
 		for (int k = 0; k < t.n_resources; k++)
@@ -557,7 +672,7 @@ START_TEST(scale_does_not_matter)
 			ck_assert_int_eq(t.flow[k].bottleneck, s.flow[k].bottleneck);
 		}
 
-		/* Units of an eighth on the resources alone: eight times the capacity, eight times the weight. */
+		/* Units of an eighth on the resources alone: capacities and weights times eight. */
 		for (int k = 0; k < t.n_resources; k++)
 			t.capacity[k] *= 8;
 		for (size_t k = 0; k < t.n_flows; k++)
@@ -604,7 +719,8 @@ START_TEST(order_does_not_matter)
 }
 END_TEST
 
-TEST_MAIN("maxmin", one_alone, a_shared_link, two_links, the_drawing_in_the_header, caps_leave_to_others, nothing_is_full,
-	a_bus_used_twice, the_bottleneck_moves, a_chain_of_bottlenecks, ties, a_cap_and_no_path, many_at_the_same_cap,
-	a_heavy_one_stops_before_a_light_one, a_workspace_is_used_again, random_ones_are_fair, scale_does_not_matter,
-	order_does_not_matter)
+TEST_MAIN("maxmin", one_alone, a_shared_link, two_links, the_drawing_in_the_header, caps_leave_to_others,
+	nothing_is_full, a_bus_used_twice, the_bottleneck_moves, a_chain_of_bottlenecks, ties,
+	a_cap_and_no_path, many_at_the_same_cap, a_heavy_one_stops_before_a_light_one,
+	a_workspace_is_used_again, random_ones_are_fair, the_slower_ones_keep_theirs, rounding_starves_nobody,
+	going_on_is_starting_anew, scale_does_not_matter, order_does_not_matter)

@@ -295,9 +295,10 @@ START_TEST(sums_agree)
 
 	arena_init(&arena, NULL, NULL);
 	assert_ok(model_list(&arena, &info, &n, &err), err);
-	ck_assert_uint_ge(n, 36);
+	ck_assert_uint_ge(n, 100);
 	for (size_t i = 0; i < n; i++) {
-		for (size_t q = 0; quant_at(q); q++) {
+		/* every type with some card, and every card with some types */
+		for (size_t q = i % 7; quant_at(q); q += i < 8 ? 1 : 7) {
 			struct arena_mark mark = arena_mark(&arena);
 			struct model *m;
 			uint64_t bytes, params;
@@ -404,9 +405,8 @@ START_TEST(what_cannot_be_loaded)
 	assert_load_error(NULL, NULL, "no model was named");
 	assert_load_error("../../etc/passwd-no", NULL,
 		"cannot read model '../../etc/passwd-no': No such file or directory");
-	assert_load_error("/dev/null", NULL, "is no config.json and no folder that holds one");
-	assert_load_error(
-		"llama-3-8b", "q4_k_m", "quant 'q4_k_m' is a mix, not a plain type; did you mean 'q4_k'?");
+	assert_load_error("/dev/null", NULL,
+		"is no model: a .gguf, .safetensors or config.json file, or a folder with one");
 	assert_load_error("llama-3-8b", "q4_kk", "unknown quant 'q4_kk'; did you mean 'q4_k'?");
 	assert_load_error("llama-3-8b", "q8_k", "type 'q8_k' is not one that weights are stored in");
 	arena_release(&arena);
@@ -487,9 +487,8 @@ START_TEST(bad_configs)
 		"architecture 'lama' is not known; did you mean 'llama'?");
 	ck_assert_str_eq(parse_error("{\"architectures\": [\"MixtralForCausalML\"]}"),
 		"architecture 'MixtralForCausalML' is not known; did you mean 'MixtralForCausalLM'?");
-	ck_assert_str_eq(parse_error("{\"model_type\": \"zzzzzz\"}"),
-		"architecture 'zzzzzz' is not known; these are: llama, mistral, ministral3, mixtral, qwen2, qwen2_moe, "
-		"qwen3, qwen3_moe, opt");
+	ck_assert_ptr_nonnull(strstr(parse_error("{\"model_type\": \"zzzzzz\"}"),
+		"architecture 'zzzzzz' is not known; these are: llama, mistral, mistral3, qwen2, "));
 	ck_assert_str_eq(parse_error("{\"model_type\": \"llama\"}"), "has no 'num_hidden_layers'");
 	ck_assert_str_eq(parse_error(LLAMA(", \"head_dim\": 70000")),
 		"'head_dim' must be a whole number from 0 to 65536, not 70000");

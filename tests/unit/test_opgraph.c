@@ -326,6 +326,7 @@ START_TEST(an_edge_list_comes_back_whole)
 }
 END_TEST
 
-TEST_MAIN("opgraph", pending_counts_what_is_not_done, a_held_operation_is_not_freed_by_others, ready_is_first_in_first_out,
-	waiters_go_in_the_order_they_were_added, a_reference_outlives_its_operation, hops_are_copied,
-	edges_and_slots_are_recycled, an_edge_list_comes_back_whole)
+TEST_MAIN("opgraph", pending_counts_what_is_not_done, a_held_operation_is_not_freed_by_others,
+	ready_is_first_in_first_out, waiters_go_in_the_order_they_were_added,
+	a_reference_outlives_its_operation, hops_are_copied, edges_and_slots_are_recycled,
+	an_edge_list_comes_back_whole)

@@ -60,8 +60,8 @@ END_TEST
 
 START_TEST(kv_types)
 {
-	static const char *const kv[] = {
-		"f32", "f16", "bf16", "f8_e4m3", "q8_0", "q5_0", "q5_1", "q4_0", "q4_1", "iq4_nl"};
+	static const char *const kv[] = {"f32", "f16", "bf16", "f8_e4m3", "q8_0", "q5_0", "q5_1", "q4_0",
+		"q4_1", "iq4_nl", "int4-g64", "q6_0", "q8_kv"};
 	size_t n = 0;
 
 	for (size_t i = 0; quant_at(i); i++)
@@ -80,6 +80,8 @@ START_TEST(unknown_type_names_the_nearest)
 	ck_assert_int_eq(quant_get("q4_kk", &t, &err), -1);
 	assert_err(err, ERR_INPUT, "unknown type 'q4_kk'; did you mean 'q4_k'?");
 	ck_assert_ptr_null(t);
+	ck_assert_int_eq(quant_get("iq4_ks_r5", &t, &err), -1);
+	assert_err(err, ERR_INPUT, "unknown type 'iq4_ks_r5'; did you mean 'iq4_ks_r4'?");
 	ck_assert_int_eq(quant_get("zzzzzzzz", &t, &err), -1);
 	assert_err(err, ERR_INPUT, "unknown type 'zzzzzzzz'");
 	assert_ok(quant_get("q8_0", &t, &err), err);
@@ -98,5 +100,64 @@ START_TEST(bytes_of_rows)
 }
 END_TEST
 
-TEST_MAIN("quant", sizes_are_ggmls, names_and_ids_are_unique, case_and_other_names, kv_types,
-	unknown_type_names_the_nearest, bytes_of_rows)
+START_TEST(families)
+{
+	ck_assert_int_eq(quant_find("q4_k")->family, QUANT_GGML);
+	ck_assert_int_eq(quant_find("iq4_ks")->family, QUANT_IK);
+	ck_assert_int_eq(quant_find("nf4")->family, QUANT_CHECKPOINT);
+	ck_assert_str_eq(quant_family_name(QUANT_IK), "ik_llama.cpp");
+	ck_assert_ptr_eq(quant_ik_plain(quant_find("iq4_k_r4")), quant_find("iq4_k"));
+	ck_assert_ptr_eq(quant_ik_plain(quant_find("q4_k_r4")), quant_find("q4_k"));
+	ck_assert_ptr_eq(quant_ik_plain(quant_find("iq4_k")), quant_find("iq4_k"));
+	for (size_t i = 0; quant_ik_at(i); i++) {
+		ck_assert_int_eq(quant_ik_at(i)->family, QUANT_IK);
+		ck_assert_ptr_nonnull(quant_ik_plain(quant_ik_at(i)));
+	}
+}
+END_TEST
+
+/* a row of 4096, as ik_llama.cpp's ggml_row_size has it */
+START_TEST(row_bytes_count)
+{
+	ck_assert_uint_eq(quant_bytes(quant_find("iq4_ks"), 4096, 2), (4096 / 256 * 136 + 4) * 2);
+	ck_assert_uint_eq(quant_bytes(quant_find("iq1_s_r4"), 4096, 4), (4096 / 32 * 6 + 2) * 4);
+	ck_assert_uint_eq(quant_bytes(quant_find("q8_kv"), 4096, 1), 4096 + 8);
+}
+END_TEST
+
+START_TEST(checkpoint_formats)
+{
+	struct arena a;
+	const struct quant_type *t;
+
+	arena_init(&a, NULL, NULL);
+	t = quant_make("gptq-int4-g128", &a);
+	assert_close(quant_bits_per_weight(t), 4.15625, 0);
+	ck_assert_uint_eq(
+		quant_bytes(t, 4096, 11008), UINT64_C(4096) * 11008 / 2 + 32 * 11008 * 5 / 2 + 4096 * 4);
+	ck_assert_uint_eq(quant_stack_bytes(t, 4096, 11008, 3), 3 * quant_bytes(t, 4096, 11008));
+	/* a group that is begun counts */
+	ck_assert_uint_eq(quant_bytes(quant_make("awq", &a), 160, 8), 160 * 8 / 2 + 2 * 8 * 5 / 2);
+	assert_close(quant_bits_per_weight(quant_make("gptq-int3", &a)), 3.1484375, 0);
+	assert_close(quant_bits_per_weight(quant_make("GPTQ-INT8-G32", &a)), 8.75, 0);
+	assert_close(quant_bits_per_weight(quant_find("nf4")), 4.126953125, 0);
+	assert_close(quant_bits_per_weight(quant_find("zero-int4-g64")), 4.5, 0);
+	assert_close(quant_bits_per_weight(quant_find("fp8-block128")), 8 + 32.0 / 16384, 0);
+	ck_assert_uint_eq(
+		quant_bytes(quant_find("fp8-block128"), 7168, 576), UINT64_C(7168) * 576 + 56 * 5 * 4);
+	ck_assert_uint_eq(quant_bytes(quant_find("int8"), 4096, 1024), UINT64_C(4096) * 1024 + 1024 * 4 + 1);
+	t = quant_make("exl3-3.5bpw", &a);
+	ck_assert_str_eq(t->name, "exl3-3.5bpw");
+	ck_assert_uint_eq(quant_bytes(t, 4096, 1024), UINT64_C(4096) * 1024 / 16 * 7 + (4096 + 1024) * 2);
+	ck_assert_ptr_null(quant_make("exl3-0bpw", &a));
+	ck_assert_ptr_null(quant_make("exl3-4.1234bpw", &a));
+	ck_assert_ptr_null(quant_make("gptq-int4-g", &a));
+	ck_assert_ptr_null(quant_make("gptq-int1", &a));
+	ck_assert_ptr_null(quant_make("gptqq", &a));
+	ck_assert_ptr_null(quant_make(NULL, &a));
+	arena_release(&a);
+}
+END_TEST
+
+TEST_MAIN("quant", families, row_bytes_count, checkpoint_formats, sizes_are_ggmls, names_and_ids_are_unique,
+	case_and_other_names, kv_types, unknown_type_names_the_nearest, bytes_of_rows)
