@@ -14,6 +14,7 @@ struct axis {
 	double *number; /* by text; NAN when it is none or not of this key */
 	const char *unit;
 	size_t n; /* different numbers: 0, 1, or 2 for more */
+	bool words; /* some text is no number */
 };
 
 /* What is worked out on the way from the table to the curves. */
@@ -23,6 +24,8 @@ struct work {
 	struct query_table t;
 	struct axis *axis; /* by key */
 	size_t x;          /* the key of the x axis */
+	const char **name; /* its names, when it does not take numbers; then axis[x] is the places of these */
+	size_t n_names;
 	size_t *row;       /* runs that will be points */
 	size_t n_rows;
 	uint32_t *group; /* of each of them */
@@ -155,7 +158,9 @@ static struct axis read_in_dim(const struct work *w, const bool *used, enum unit
 			suffix = suffix_of(text);
 		same_suffix = same_suffix && strcmp(suffix, suffix_of(text)) == 0;
 	}
-	struct axis axis = {number, units_base(dim), count_distinct(number, used, n)};
+	struct axis axis = {number, units_base(dim), count_distinct(number, used, n), false};
+	for (size_t i = 0; i < n; i++)
+		axis.words = axis.words || (used[i] && isnan(number[i]));
 	/* 16GB/s, 32GB/s: the axis is in GB/s, as the values were written. */
 	double one;
 	if (suffix && *suffix && same_suffix &&
@@ -192,20 +197,29 @@ static bool may_be_default_x(const struct query_key *key, bool params)
 	return !key->metric && key->param == params;
 }
 
-/* The first key that takes two numeric values: one that was swept or set before a column. */
-static int choose_x(struct work *w, const struct query_keys *keys, struct err *err)
+static bool takes_two_values(const struct work *w, size_t key)
 {
-	for (int params = 1; params >= 0; params--) {
-		for (size_t k = 0; k < w->t.n_keys; k++) {
-			if (may_be_default_x(&w->t.key[k], params) && w->axis[k].n >= 2) {
-				w->x = k;
-				return 0;
+	for (size_t r = 1; r < w->t.n_runs; r++)
+		if (cell(w, r, key) != cell(w, 0, key))
+			return true;
+	return false;
+}
+
+/* Numbers make a better axis than names, and what was swept or set a better one than a column. */
+static bool choose_x(struct work *w)
+{
+	for (int numbers = 1; numbers >= 0; numbers--) {
+		for (int params = 1; params >= 0; params--) {
+			for (size_t k = 0; k < w->t.n_keys; k++) {
+				if (may_be_default_x(&w->t.key[k], params) &&
+					(numbers ? w->axis[k].n >= 2 : takes_two_values(w, k))) {
+					w->x = k;
+					return true;
+				}
 			}
 		}
 	}
-	return err_set(err, ERR_INPUT,
-		"no key takes two numeric values in the %zu run%s of '%s' to make an x axis; use --x: %s",
-		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), key_list(w->a, keys));
+	return false;
 }
 
 static int use_x(struct work *w, const char *name, struct err *err)
@@ -215,29 +229,37 @@ static int use_x(struct work *w, const char *name, struct err *err)
 	while (strcmp(w->t.key[k].name, name) != 0)
 		k++;
 	w->x = k;
-	if (w->axis[k].n > 0)
+	for (size_t r = 0; r < w->t.n_runs; r++)
+		if (cell(w, r, k) != INTERN_NONE)
+			return 0;
+	return err_set(err, ERR_USAGE, "no run in '%s' has a value of '%s'", query_path(w->q), name);
+}
+
+static int find_x(struct work *w, const struct query_keys *keys, const struct curves_request *req,
+	struct err *err)
+{
+	if (req->x)
+		return use_x(w, req->x, err);
+	if (choose_x(w))
 		return 0;
-	const char *example = NULL;
-	for (size_t r = 0; r < w->t.n_runs && !example; r++)
-		example = text_of(w, r, k);
-	if (!example)
-		return err_set(err, ERR_USAGE, "no run in '%s' has a value of '%s'", query_path(w->q), name);
-	return err_set(err, ERR_USAGE,
-		"'%s' takes no numeric values ('%s'), so it is no x axis; try --series %s", name, example,
-		name);
+	if (req->also_one)
+		return use_x(w, "model", err);
+	return err_set(err, ERR_INPUT,
+		"no key takes two values in the %zu run%s of '%s' to make an x axis; use --x: %s",
+		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), key_list(w->a, keys));
 }
 
 /* ---- which runs ---- */
 
-static int choose_rows(struct work *w, struct curves *out, struct err *err)
+static int choose_rows(struct work *w, const struct curves_request *req, struct curves *out, struct err *err)
 {
 	w->row = arena_array(w->a, size_t, w->t.n_runs);
 	for (size_t r = 0; r < w->t.n_runs; r++) {
-		if (w->t.run[r].outcome == QUERY_NO_FIT)
+		if (w->t.run[r].outcome == QUERY_NO_FIT && !req->also_no_fit)
 			out->n_no_fit++;
 		else if (w->t.run[r].outcome == QUERY_FAILED)
 			out->n_failed++;
-		else if (isnan(number_of(w, r, w->x)))
+		else if (cell(w, r, w->x) == INTERN_NONE)
 			out->n_no_x++;
 		else
 			w->row[w->n_rows++] = r;
@@ -246,9 +268,49 @@ static int choose_rows(struct work *w, struct curves *out, struct err *err)
 	if (w->n_rows)
 		return 0;
 	return err_set(err, ERR_INPUT,
-		"nothing to draw: of %zu run%s in '%s' %zu do not fit, %zu failed, %zu have no numeric '%s'",
+		"nothing to draw: of %zu run%s in '%s' %zu do not fit, %zu failed, %zu have no '%s'",
 		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), out->n_no_fit, out->n_failed,
 		out->n_no_x, w->t.key[w->x].name);
+}
+
+/* Does text a stand before b, which was seen later? Numbers do, by size. */
+static bool name_before(const double *number, uint32_t a, uint32_t b)
+{
+	return !(number[b] < number[a]) && (isnan(number[b]) || !isnan(number[a]));
+}
+
+/* Makes names of the x of the chosen runs where they are not all numbers. */
+static int name_x(struct work *w, struct err *err)
+{
+	struct axis *axis = &w->axis[w->x];
+	uint32_t *order;
+
+	if (!axis->words)
+		return 0;
+	order = arena_array(w->a, uint32_t, w->t.texts.n);
+	bool *seen = arena_array(w->a, bool, w->t.texts.n);
+	for (size_t i = 0; i < w->n_rows; i++) {
+		uint32_t id = cell(w, w->row[i], w->x);
+		size_t at = w->n_names;
+		if (seen[id])
+			continue;
+		seen[id] = true;
+		for (; at > 0 && !name_before(axis->number, order[at - 1], id); at--)
+			order[at] = order[at - 1];
+		order[at] = id;
+		w->n_names++;
+	}
+	if (w->n_names > CURVES_NAMES_MAX)
+		return err_set(err, ERR_USAGE,
+			"'%s' takes %zu values that are not all numbers; an x axis has room for %d names",
+			w->t.key[w->x].name, w->n_names, CURVES_NAMES_MAX);
+	w->name = arena_array(w->a, const char *, w->n_names);
+	for (size_t i = 0; i < w->n_names; i++) {
+		w->name[i] = w->t.texts.name[order[i]];
+		axis->number[order[i]] = (double)i;
+	}
+	axis->unit = "";
+	return 0;
 }
 
 /* ---- which curve ---- */
@@ -261,11 +323,12 @@ static bool varies(const struct work *w, size_t key)
 	return false;
 }
 
-/* Is the key x under another name: the same number wherever it is set? */
+/* Is the key x under another name: the same text or number wherever it is set? */
 static bool repeats_x(const struct work *w, size_t key)
 {
 	for (size_t i = 0; i < w->n_rows; i++)
 		if (cell(w, w->row[i], key) != INTERN_NONE &&
+			cell(w, w->row[i], key) != cell(w, w->row[i], w->x) &&
 			!(number_of(w, w->row[i], key) == number_of(w, w->row[i], w->x)))
 			return false;
 	return true;
@@ -416,7 +479,7 @@ static int compare_points(const void *a, const void *b)
 
 	if (p->x != q->x)
 		return p->x < q->x ? -1 : 1;
-	return (p->y > q->y) - (p->y < q->y);
+	return (p->y[0].value > q->y[0].value) - (p->y[0].value < q->y[0].value);
 }
 
 /* Groups in the order of their curves. first is a row of each. */
@@ -489,14 +552,17 @@ static int build(struct work *w, struct curves *out, struct err *err)
 		curve->point = arena_array(w->a, struct curves_point, size[order[c]]);
 		for (size_t i = 0; i < w->n_rows; i++) {
 			const struct query_run *run = &w->t.run[w->row[i]];
-			if (w->group[i] == order[c])
-				curve->point[curve->n++] = (struct curves_point){
-					.x = number_of(w, w->row[i], w->x),
-					.y = run->value,
-					.low80 = run->low80,
-					.high80 = run->high80,
-					.upper_bound = run->upper_bound,
-				};
+			if (w->group[i] != order[c])
+				continue;
+			struct curves_point *p = &curve->point[curve->n++];
+			*p = (struct curves_point){
+				.x = number_of(w, w->row[i], w->x),
+				.upper_bound = run->upper_bound,
+				.label = text_of(w, w->row[i], w->x),
+				.run = run->key,
+				.fits = run->outcome == QUERY_RAN,
+			};
+			memcpy(p->y, run->of, sizeof(p->y));
 		}
 		qsort(curve->point, curve->n, sizeof(*curve->point), compare_points);
 	}
@@ -504,6 +570,8 @@ static int build(struct work *w, struct curves *out, struct err *err)
 	out->common = common_text(w);
 	out->x = w->t.key[w->x].name;
 	out->x_unit = w->axis[w->x].unit;
+	out->name = w->name;
+	out->n_names = w->n_names;
 	return 0;
 }
 
@@ -553,7 +621,7 @@ int curves_read(struct query *q, const struct curves_request *req, struct arena 
 	if (req->x)
 		wanted[x] = true;
 	keys = keep_keys(a, &all, wanted);
-	if (query_read_runs(q, keys.at, keys.n, req->metric, &w.t, err))
+	if (query_read_runs(q, keys.at, keys.n, req->metric, req->n_metrics, &w.t, err))
 		return -1;
 	if (!w.t.n_runs)
 		return err_set(err, ERR_INPUT,
@@ -561,9 +629,7 @@ int curves_read(struct query *q, const struct curves_request *req, struct arena 
 	w.axis = arena_array(a, struct axis, w.t.n_keys);
 	for (size_t k = 0; k < w.t.n_keys; k++)
 		w.axis[k] = read_axis(&w, k);
-	if (req->x ? use_x(&w, req->x, err) : choose_x(&w, &keys, err))
-		return -1;
-	if (choose_rows(&w, out, err))
+	if (find_x(&w, &keys, req, err) || choose_rows(&w, req, out, err) || name_x(&w, err))
 		return -1;
 	w.group = arena_array(a, uint32_t, w.n_rows);
 	w.n_groups = 1;

@@ -1,7 +1,7 @@
 /*
  * plot.h - a figure of a kind, from results.db.
  *
- *	results.db ── query ── curves ── data file + KIND.gp ── gnuplot ── OUT
+ *	results.db ── query ── curves ── figure: data file + KIND.gp ── gnuplot ── OUT
  *
  * To add a kind: one template KIND.gp and one row of plot_kinds.
  */
@@ -13,14 +13,26 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+struct figure;
+
+struct plot_metric {
+	const char *name;  /* column of run */
+	const char *title; /* of a figure of it */
+	const char *label; /* of its axis, with its unit */
+	bool upper_bound;  /* upper_bound_tok_s is its bound */
+	bool time;         /* the less the better, and factors matter */
+};
+extern const struct plot_metric plot_metrics[];
+extern const size_t plot_metrics_n;
+
 struct plot_kind {
 	const char *name;
 	const char *template;
 	const char *title;
-	const char *metric;  /* column of run on the y axis */
-	const char *y_label; /* with its unit */
-	bool upper_bound;    /* of this metric is upper_bound_tok_s the bound */
-	const char *help;    /* one line */
+	const char *metric[2]; /* of plot_metrics, a panel each; none: the kind shows something else */
+	int (*fill)(struct figure *f, struct err *err);
+	bool also_no_fit; /* shows runs that do not fit */
+	const char *help; /* one line */
 };
 extern const struct plot_kind plot_kinds[];
 extern const size_t plot_kinds_n;
@@ -29,6 +41,7 @@ struct plot_request {
 	const char *kind, *db;
 	const char *out;        /* its suffix says what to write; NULL: characters on standard output */
 	const char *x, *series; /* NULL: chosen, see curves.h */
+	const char *y;          /* a metric; NULL: those of the kind */
 	const char *title;      /* NULL: what the runs have in common */
 	int columns, rows;      /* of the characters */
 	bool keep;              /* the data and templates */
@@ -39,6 +52,7 @@ struct plot_summary {
 	size_t n_no_fit, n_failed, n_no_x; /* runs left out */
 	const char *x;                     /* the key */
 	const char *mixed; /* keys that differ between runs drawn at one place; NULL: none fall together */
+	const char *left_out; /* what else there was no room for; NULL: nothing */
 	const char *again; /* the command that draws it from what was kept, or NULL; set on failure too */
 };
 

@@ -276,18 +276,22 @@ static bool has_column(struct query *q, const char *column)
 	       SQLITE_OK;
 }
 
-static char *runs_sql(struct query *q, const struct query_key *key, size_t n_keys, const char *metric)
+static char *runs_sql(struct query *q, const struct query_key *key, size_t n_keys, const char *const *metric,
+	size_t n_metrics)
 {
 	sqlite3_str *sql = sqlite3_str_new(q->db);
 
-	sqlite3_str_appendf(sql, "SELECT r.fits, r.upper_bound_tok_s, r.\"%w\"", metric);
-	if (has_column(q, arena_printf(q->arena, "%s_low80", metric)))
-		sqlite3_str_appendf(sql, ", r.\"%w_low80\", r.\"%w_high80\"", metric, metric);
-	else
-		sqlite3_str_appendall(sql, ", NULL, NULL");
+	sqlite3_str_appendall(sql, "SELECT r.key, r.fits, r.upper_bound_tok_s");
+	for (size_t i = 0; i < n_metrics; i++) {
+		sqlite3_str_appendf(sql, ", r.\"%w\"", metric[i]);
+		if (has_column(q, arena_printf(q->arena, "%s_low80", metric[i])))
+			sqlite3_str_appendf(sql, ", r.\"%w_low80\", r.\"%w_high80\"", metric[i], metric[i]);
+		else
+			sqlite3_str_appendall(sql, ", NULL, NULL");
+	}
 	for (size_t i = 0; i < n_keys; i++)
 		append_key(sql, &key[i]);
-	sqlite3_str_appendall(sql, " FROM run AS r ORDER BY r.key");
+	sqlite3_str_appendall(sql, " FROM run AS r ORDER BY r.rowid");
 	return sqlite3_str_finish(sql);
 }
 
@@ -296,27 +300,40 @@ static double column_number(sqlite3_stmt *stmt, int i)
 	return sqlite3_column_type(stmt, i) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(stmt, i);
 }
 
-static struct query_run read_run(sqlite3_stmt *stmt)
+static const char *column_text(struct query *q, sqlite3_stmt *stmt, int i)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, i);
+
+	return arena_strdup(q->arena, text ? text : "");
+}
+
+enum { RUN_KEY, RUN_FITS, RUN_BOUND, RUN_METRICS };
+
+static struct query_run read_run(struct query *q, sqlite3_stmt *stmt, size_t n_metrics)
 {
 	struct query_run run = {
-		.outcome = QUERY_RAN,
-		.upper_bound = column_number(stmt, 1),
-		.value = column_number(stmt, 2),
-		.low80 = column_number(stmt, 3),
-		.high80 = column_number(stmt, 4),
+		.key = column_text(q, stmt, RUN_KEY),
+		.upper_bound = column_number(stmt, RUN_BOUND),
 	};
+	double fits = column_number(stmt, RUN_FITS);
+	bool any = n_metrics == 0 && !isnan(fits);
 
-	if (sqlite3_column_type(stmt, 0) != SQLITE_NULL && !sqlite3_column_int(stmt, 0))
+	for (size_t i = 0; i < n_metrics; i++) {
+		int at = RUN_METRICS + 3 * (int)i;
+		run.of[i] = (struct query_value){
+			column_number(stmt, at), column_number(stmt, at + 1), column_number(stmt, at + 2)};
+		any = any || isfinite(run.of[i].value);
+	}
+	if (fits == 0)
 		run.outcome = QUERY_NO_FIT;
-	else if (!isfinite(run.value))
-		run.outcome = QUERY_FAILED;
+	else
+		run.outcome = any ? QUERY_RAN : QUERY_FAILED;
 	return run;
 }
 
-int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys, const char *metric,
-	struct query_table *out, struct err *err)
+int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys, const char *const *metric,
+	size_t n_metrics, struct query_table *out, struct err *err)
 {
-	enum { FIRST_KEY = 5 };
 	struct {
 		VEC(struct query_run);
 	} runs = {0};
@@ -324,16 +341,17 @@ int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys,
 		VEC(uint32_t);
 	} cells = {0};
 	sqlite3_stmt *stmt = NULL;
-	char *sql = runs_sql(q, key, n_keys, metric);
+	char *sql = runs_sql(q, key, n_keys, metric, n_metrics);
 	int rc = sql ? sqlite3_prepare_v2(q->db, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
+	int first_key = RUN_METRICS + 3 * (int)n_metrics;
 
 	sqlite3_free(sql);
 	*out = (struct query_table){.key = key, .n_keys = n_keys};
 	intern_init(&out->texts, q->arena);
 	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		VEC_PUSH(&runs, q->arena, read_run(stmt));
+		VEC_PUSH(&runs, q->arena, read_run(q, stmt, n_metrics));
 		for (size_t i = 0; i < n_keys; i++) {
-			const char *text = (const char *)sqlite3_column_text(stmt, FIRST_KEY + (int)i);
+			const char *text = (const char *)sqlite3_column_text(stmt, first_key + (int)i);
 			uint32_t cell = text ? intern_add(&out->texts, text, strlen(text)) : INTERN_NONE;
 			VEC_PUSH(&cells, q->arena, cell);
 		}
@@ -346,4 +364,63 @@ int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys,
 	out->n_runs = runs.n;
 	out->cell = cells.at;
 	return 0;
+}
+
+/* ---- what belongs to one run ---- */
+
+/* The rows of sql, whose one parameter is the run. */
+static int prepare_of_run(struct query *q, const char *sql, const char *run, sqlite3_stmt **stmt)
+{
+	int rc = sqlite3_prepare_v2(q->db, sql, -1, stmt, NULL);
+
+	return rc == SQLITE_OK ? sqlite3_bind_text(*stmt, 1, run, -1, SQLITE_STATIC) : rc;
+}
+
+int query_read_memory(struct query *q, const char *run, const struct query_memory **out, size_t *n,
+	struct err *err)
+{
+	struct {
+		VEC(struct query_memory);
+	} list = {0};
+	sqlite3_stmt *stmt = NULL;
+	int rc = prepare_of_run(q,
+		"SELECT memory, capacity_bytes, weights_bytes, kv_bytes, activation_bytes, overhead_bytes "
+		"FROM memory_use WHERE key = ? ORDER BY memory",
+		run, &stmt);
+
+	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		struct query_memory m = {column_text(q, stmt, 0), sqlite3_column_double(stmt, 1), {0}};
+		for (int i = 0; i < QUERY_USE_N; i++)
+			m.used[i] = sqlite3_column_double(stmt, 2 + i);
+		VEC_PUSH(&list, q->arena, m);
+		rc = SQLITE_OK;
+	}
+	sqlite3_finalize(stmt);
+	*out = list.at;
+	*n = list.n;
+	return rc == SQLITE_DONE ? 0 : fail(q, rc, err);
+}
+
+int query_read_resources(struct query *q, const char *run, const struct query_resource **out, size_t *n,
+	struct err *err)
+{
+	struct {
+		VEC(struct query_resource);
+	} list = {0};
+	sqlite3_stmt *stmt = NULL;
+	int rc = prepare_of_run(q,
+		"SELECT resource, busy, utilisation, critical FROM resource_use WHERE key = ? "
+		"ORDER BY resource",
+		run, &stmt);
+
+	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		struct query_resource r = {column_text(q, stmt, 0), sqlite3_column_double(stmt, 1),
+			sqlite3_column_double(stmt, 2), sqlite3_column_double(stmt, 3)};
+		VEC_PUSH(&list, q->arena, r);
+		rc = SQLITE_OK;
+	}
+	sqlite3_finalize(stmt);
+	*out = list.at;
+	*n = list.n;
+	return rc == SQLITE_DONE ? 0 : fail(q, rc, err);
 }

@@ -30,16 +30,24 @@ struct query_keys {
 
 enum query_outcome { QUERY_RAN, QUERY_NO_FIT, QUERY_FAILED };
 
+#define QUERY_METRICS_MAX 2 /* read at once */
+
+struct query_value {
+	double value, low80, high80; /* NAN for NULL */
+};
+
 struct query_run {
-	enum query_outcome outcome; /* QUERY_FAILED as well when the metric is NULL although it fits */
-	double value, low80, high80, upper_bound; /* NAN for NULL */
+	const char *key;
+	enum query_outcome outcome; /* QUERY_FAILED as well when every metric is NULL although it fits */
+	struct query_value of[QUERY_METRICS_MAX]; /* the metrics */
+	double upper_bound;
 };
 
 /* Runs by keys. A text is a number of `texts`, so that equal texts are equal numbers. */
 struct query_table {
 	const struct query_key *key; /* one a column of cell */
 	size_t n_keys;
-	const struct query_run *run; /* in the order of their keys in the database */
+	const struct query_run *run; /* in the order in which they were stored */
 	size_t n_runs;
 	const uint32_t *cell; /* n_runs x n_keys; INTERN_NONE for NULL */
 	struct intern texts;
@@ -51,9 +59,29 @@ void query_close(struct query *q); /* q may be NULL */
 const char *query_path(const struct query *q);
 
 int query_read_keys(struct query *q, struct query_keys *out, struct err *err);
-/* All runs with the texts of these keys. metric is a column of run; low80 and high80 are NAN where it has
- * none. */
-int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys, const char *metric,
-	struct query_table *out, struct err *err);
+/* All runs with the texts of these keys. A metric is a column of run; low80 and high80 are NAN where it has
+ * none. Without metrics a run failed when it is not known whether it fits. */
+int query_read_runs(struct query *q, const struct query_key *key, size_t n_keys, const char *const *metric,
+	size_t n_metrics, struct query_table *out, struct err *err);
+
+/* ---- what belongs to one run ---- */
+
+enum query_use { QUERY_WEIGHTS, QUERY_KV, QUERY_ACTIVATION, QUERY_OVERHEAD, QUERY_USE_N };
+
+struct query_memory {
+	const char *name;
+	double capacity, used[QUERY_USE_N]; /* bytes; NULL is 0 */
+};
+
+struct query_resource {
+	const char *name;
+	double busy, utilisation, critical; /* shares of the time, of the capacity, of the time; NULL is 0 */
+};
+
+/* By name. */
+int query_read_memory(struct query *q, const char *run, const struct query_memory **out, size_t *n,
+	struct err *err);
+int query_read_resources(struct query *q, const char *run, const struct query_resource **out, size_t *n,
+	struct err *err);
 
 #endif
