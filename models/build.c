@@ -133,7 +133,7 @@ int build_finish(struct build *b, struct model **out, struct err *err)
 
 		if (!t->type)
 			BUG("tensor '%s' has no type", t->name);
-		t->bytes = quant_bytes(t->type, t->shape[0], t->shape[1] * t->shape[2]);
+		t->bytes = quant_stack_bytes(t->type, t->shape[0], t->shape[1], t->shape[2]);
 		sum_add(sum_of(m, t), t);
 		if (t->shared_storage)
 			continue;

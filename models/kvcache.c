@@ -38,7 +38,7 @@ static uint64_t windowed_bytes(const struct model_layer *l, const struct kvcache
 	return sat_add(row_bytes(k, t->k), row_bytes(v, t->v));
 }
 
-uint64_t kvcache_token_bytes2(const struct model_layer *l, const struct kvcache_types *types)
+uint64_t kvcache_token_bytes(const struct model_layer *l, const struct kvcache_types *types)
 {
 	uint64_t extra = row_bytes(l->kv_extra_elements, types->k),
 		 every = l->kv_extra_every ? l->kv_extra_every : 1;
@@ -46,7 +46,7 @@ uint64_t kvcache_token_bytes2(const struct model_layer *l, const struct kvcache_
 	return sat_add(windowed_bytes(l, types), extra / every + (extra % every != 0));
 }
 
-uint64_t kvcache_layer_bytes2(const struct model_layer *l, uint64_t tokens, const struct kvcache_types *types)
+uint64_t kvcache_layer_bytes(const struct model_layer *l, uint64_t tokens, const struct kvcache_types *types)
 {
 	uint64_t held = l->window && tokens > l->window ? l->window : tokens;
 	uint64_t entries = l->kv_extra_every ? tokens / l->kv_extra_every : tokens;
@@ -55,30 +55,14 @@ uint64_t kvcache_layer_bytes2(const struct model_layer *l, uint64_t tokens, cons
 	return sat_add(sat_add(sat_mul(held, windowed_bytes(l, types)), extra), l->state_bytes);
 }
 
-uint64_t kvcache_bytes2(
+uint64_t kvcache_bytes(
 	const struct model *m, uint64_t tokens, uint64_t sequences, const struct kvcache_types *types)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < m->n_layer; i++)
-		sum = sat_add(sum, kvcache_layer_bytes2(&m->layers[i], tokens, types));
+		sum = sat_add(sum, kvcache_layer_bytes(&m->layers[i], tokens, types));
 	return sat_mul(sum, sequences);
-}
-
-uint64_t kvcache_token_bytes(const struct model_layer *l, const struct quant_type *type)
-{
-	return kvcache_token_bytes2(l, &(struct kvcache_types){type, type, KVCACHE_LATENT});
-}
-
-uint64_t kvcache_layer_bytes(const struct model_layer *l, uint64_t tokens, const struct quant_type *type)
-{
-	return kvcache_layer_bytes2(l, tokens, &(struct kvcache_types){type, type, KVCACHE_LATENT});
-}
-
-uint64_t kvcache_bytes(
-	const struct model *m, uint64_t tokens, uint64_t sequences, const struct quant_type *type)
-{
-	return kvcache_bytes2(m, tokens, sequences, &(struct kvcache_types){type, type, KVCACHE_LATENT});
 }
 
 enum kvcache_form kvcache_form_find(const char *name)

@@ -32,21 +32,16 @@ struct kvcache_types {
 	enum kvcache_form form;
 };
 
+/* Keys and values of one type, the latent form of MLA. */
+#define KVCACHE_SAME(type) (&(struct kvcache_types){(type), (type), KVCACHE_LATENT})
+
 /* Growing part of one token in one layer; the window does not matter here. A compressed entry counts as its
    share of a token, rounded up. */
-uint64_t kvcache_token_bytes(const struct model_layer *l, const struct quant_type *type);
+uint64_t kvcache_token_bytes(const struct model_layer *l, const struct kvcache_types *types);
 /* Of one layer, one sequence that holds `tokens` tokens: window applied, state added. */
-uint64_t kvcache_layer_bytes(const struct model_layer *l, uint64_t tokens, const struct quant_type *type);
+uint64_t kvcache_layer_bytes(const struct model_layer *l, uint64_t tokens, const struct kvcache_types *types);
 /* Of all layers. */
-uint64_t kvcache_bytes(const struct model *m, uint64_t tokens, uint64_t sequences,
-		       const struct quant_type *type);
-
-/* The same, with keys and values apart. */
-uint64_t kvcache_token_bytes2(const struct model_layer *l, const struct kvcache_types *types);
-uint64_t kvcache_layer_bytes2(const struct model_layer *l, uint64_t tokens,
-			      const struct kvcache_types *types);
-uint64_t kvcache_bytes2(const struct model *m, uint64_t tokens, uint64_t sequences,
-			const struct kvcache_types *types);
+uint64_t kvcache_bytes(const struct model *m, uint64_t tokens, uint64_t sequences, const struct kvcache_types *types);
 
 /* "latent", "latent-copy", "heads"; KVCACHE_FORM_N when unknown. */
 enum kvcache_form kvcache_form_find(const char *name);

@@ -28,23 +28,60 @@ static const char *dtype_of(const json_t *obj)
 	return json_string_value(value ? value : value_of(obj, "dtype"));
 }
 
+static bool is_true(const json_t *q, const char *key)
+{
+	return json_is_true(json_object_get(q, key));
+}
+
+/* gptq and awq: bits and group size are in the file. */
+static const char *grouped(const struct hf_view *v, const json_t *q, const char *method)
+{
+	json_int_t bits = json_integer_value(json_object_get(q, "bits"));
+	json_int_t group = json_integer_value(json_object_get(q, "group_size"));
+
+	if (bits < 2 || bits > 8)
+		bits = 4;
+	return group > 0 && group <= 4096 ?
+		arena_printf(v->arena, "%s-int%d-g%d", method, (int)bits, (int)group) :
+		arena_printf(v->arena, "%s-int%d", method, (int)bits);
+}
+
+/* Our name of what a quantization_config describes; NULL when its size is not known here. */
+static const char *stored_format(const struct hf_view *v, const json_t *q)
+{
+	const char *method = json_string_value(json_object_get(q, "quant_method"));
+	const char *algorithm = json_string_value(json_object_get(q, "quant_algo"));
+
+	if (!method)
+		return NULL;
+	if (!strcmp(method, "fp8"))
+		return json_is_array(json_object_get(q, "weight_block_size")) ? "fp8-block128" : "f8_e4m3";
+	if (!strcmp(method, "fbgemm_fp8"))
+		return "f8_e4m3";
+	if (!strcmp(method, "modelopt") && algorithm)
+		return !strcmp(algorithm, "FP8") ? "f8_e4m3" : !strcmp(algorithm, "NVFP4") ? "nvfp4" : NULL;
+	if (!strcmp(method, "mxfp4"))
+		return "mxfp4+bf16";
+	if (!strcmp(method, "gptq") || !strcmp(method, "awq"))
+		return grouped(v, q, method);
+	if (!strcmp(method, "bitsandbytes"))
+		return is_true(q, "load_in_4bit") ? "nf4" : is_true(q, "load_in_8bit") ? "int8" : NULL;
+	return NULL;
+}
+
 /* What the file itself stores: quantization_config before torch_dtype. */
 static int stored_type(const struct hf_view *v, const char **out, struct err *err)
 {
 	const json_t *q = value_of(v->text, "quantization_config");
-	const char *method, *algorithm, *dtype;
+	const char *dtype;
 
 	if (!q)
 		q = value_of(v->root, "quantization_config");
 	if (q) {
-		method = json_string_value(json_object_get(q, "quant_method"));
-		algorithm = json_string_value(json_object_get(q, "quant_algo"));
-		if (method &&
-			(!strcmp(method, "fp8") || !strcmp(method, "fbgemm_fp8") ||
-				(!strcmp(method, "modelopt") && algorithm && !strcmp(algorithm, "FP8")))) {
-			*out = "f8_e4m3";
+		const char *method = json_string_value(json_object_get(q, "quant_method"));
+		*out = stored_format(v, q);
+		if (*out)
 			return 0;
-		}
 		return hf_fault(v, err,
 			"stores '%s' weights (quantization_config), whose size is not known here; "
 			"name a quant",

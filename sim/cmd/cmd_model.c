@@ -100,11 +100,11 @@ static int compute(struct shown *s, const struct model *m, const struct model_ar
 			m->context_max && m->context_max < DEFAULT_CONTEXT ? m->context_max : DEFAULT_CONTEXT;
 	s->sequences = args->sequences ? args->sequences : 1;
 	for (uint32_t i = 0; i < m->n_layer; i++) {
-		s->kv_bytes_per_token += kvcache_token_bytes2(&m->layers[i], &s->kv);
+		s->kv_bytes_per_token += kvcache_token_bytes(&m->layers[i], &s->kv);
 		s->state_bytes += m->layers[i].state_bytes;
 	}
 	/* the state has a number of its own */
-	s->kv_bytes = kvcache_bytes2(m, s->context, s->sequences, &s->kv);
+	s->kv_bytes = kvcache_bytes(m, s->context, s->sequences, &s->kv);
 	if (s->kv_bytes < UINT64_MAX)
 		s->kv_bytes -= s->sequences * s->state_bytes;
 	s->flops_per_token = model_flops_per_token(m, (double)s->context);

@@ -90,10 +90,10 @@ static void print_placement(const struct placement *p, struct arena *a)
 	uint64_t kv_by_spot[2 * LEDGER_MAX_MEMORIES] = {0};
 	for (uint32_t i = 0; i < p->model->n_layer; i++)
 		kv_by_spot[2 * p->kv[i].memory + (p->kv[i].mode != PLACE_RESIDENT)] += p->kv_sequences *
-			kvcache_layer_bytes(&p->model->layers[i], p->kv_context, p->kv_type);
+			kvcache_layer_bytes(&p->model->layers[i], p->kv_context, &p->kv_types);
 	for (int i = 0; i < 2 * m->n_memories; i++)
 		if (kv_by_spot[i])
-			printf("  %-10s %-22s %12s  %-8s %s\n", "kv cache", p->kv_type->name,
+			printf("  %-10s %-22s %12s  %-8s %s\n", "kv cache", p->kv_types.k->name,
 				units_format(bytes, sizeof(bytes), (double)kv_by_spot[i], UNIT_BYTES),
 				m->memories[i / 2].name,
 				place_mode_name(i % 2 ? PLACE_STREAMED : PLACE_RESIDENT));

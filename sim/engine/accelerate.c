@@ -236,7 +236,7 @@ static void book_working_memory(const struct plan *plan, struct placement *p)
 static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 {
 	place_init(p, plan->job->model, plan->job->machine, a);
-	p->kv_type = quant_find("f16");
+	p->kv_types = *KVCACHE_SAME(quant_find("f16"));
 	p->kv_context = trace_max_context(plan->job->trace);
 	p->kv_sequences = plan->job->trace->workload.batch;
 	deal(plan, p);
@@ -372,13 +372,13 @@ static void run_attention(struct accelerate *s, const struct trace_access *read)
 	const struct model_layer *l = &p->model->layers[read->layer];
 	const struct place_spot *kv = &p->kv[read->layer];
 	const struct hw_device *d = &p->machine->devices[kv->device];
-	double entry = (double)kvcache_token_bytes(l, p->kv_type);
+	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	bool gpu = d->kind == HW_DEVICE_GPU;
 	/* DynamicCache concatenates: what is held is read and written before it is read again. */
 	struct platform_work work = {
 		.bytes = 3 * entry * (double)read->kv_tokens,
 		.flops = model_attention_flops(l, 1, read->kv_pairs),
-		.dtype = gpu ? platform_dtype(d, p->kv_type) : HW_FP32,
+		.dtype = gpu ? platform_dtype(d, p->kv_types.k) : HW_FP32,
 		.read_share = hw_num_value(gpu ? &s->cost->gpu_attention : &s->cost->cpu_attention),
 		.compute_share = hw_num_value(gpu ? &s->cost->gpu_multiply[COST_16BIT] :
 						    &s->cost->cpu_multiply_many[COST_16BIT]),

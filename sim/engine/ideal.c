@@ -128,7 +128,7 @@ static void book_staging(const struct plan *plan, struct placement *p)
 		uint64_t bytes = place_layer_bytes(m, (int)i);
 		if (spot->mode == PLACE_STREAMED && bytes > weights)
 			weights = bytes;
-		bytes = p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, p->kv_type);
+		bytes = p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, &p->kv_types);
 		if (p->kv[i].mode == PLACE_STREAMED && bytes > kv)
 			kv = bytes;
 	}
@@ -147,7 +147,7 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	uint64_t ram_booked = embed_on_gpu ? 0 : m->embed.bytes;
 
 	place_init(p, m, plan->job->machine, a);
-	p->kv_type = kv_type;
+	p->kv_types = *KVCACHE_SAME(kv_type);
 	p->kv_context = trace_max_context(plan->job->trace);
 	p->kv_sequences = w->batch;
 	for (uint32_t i = 0; i < m->n_layer; i++) {
@@ -324,7 +324,7 @@ static void run_attention(struct exec *x, struct ideal *s, const struct trace_ac
 	const struct model_layer *l = &p->model->layers[read->layer];
 	const struct place_spot *kv = &p->kv[read->layer];
 	const struct hw_device *d = &p->machine->devices[kv->device];
-	double entry = (double)kvcache_token_bytes(l, p->kv_type);
+	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	double held = entry * (double)read->kv_tokens, fresh = entry * (double)n_new;
 	op_ref fetched = 0;
 
@@ -335,7 +335,7 @@ static void run_attention(struct exec *x, struct ideal *s, const struct trace_ac
 	struct platform_work work = {
 		.bytes = held + fresh,
 		.flops = model_attention_flops(l, 1, read->kv_pairs),
-		.dtype = platform_dtype(d, p->kv_type),
+		.dtype = platform_dtype(d, p->kv_types.k),
 	};
 	s->chain.last = exec_kernel(x, kv->device, &work, s->chain.last, fetched);
 	if (kv->mode == PLACE_STREAMED)

@@ -60,8 +60,8 @@ static const struct param llamacpp_flag[] = {
 	PARAM_COUNT(struct llamacpp_flags, ub, "ub", "512", 1, 1e6, "rows of one pass over the weights"),
 	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, "CPU threads; 0: one for each core"),
 	PARAM_TEXT(struct llamacpp_flags, fa, "fa", "auto", "flash attention: on, off, auto"),
-	PARAM_TEXT(struct llamacpp_flags, ctk, "ctk", "f16", "element type of the KV cache"),
-	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "must be as ctk"),
+	PARAM_TEXT(struct llamacpp_flags, ctk, "ctk", "f16", "element type of keys in the cache"),
+	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "element type of values in the cache"),
 	PARAM_COUNT(struct llamacpp_flags, c, "c", "0", 0, 1e9, "context allocated; 0: what the workload needs"),
 	PARAM_FLAG(struct llamacpp_flags, no_mmap, "no-mmap", "no", "read weights into pinned memory"),
 	PARAM_CHOICE(struct llamacpp_flags, load_mode, "load-mode", "mmap", load_choices, "none is --no-mmap"),
@@ -99,7 +99,7 @@ struct override {
 struct plan {
 	const struct engine_job *job;
 	const struct llamacpp_flags *flags;
-	const struct quant_type *kv_type;
+	struct kvcache_types kv_types;
 	int n_gpus, gpu[MAX_GPUS];
 	double share[MAX_GPUS]; /* of the layers on GPUs, cumulated */
 	int cpu, ram;
@@ -201,7 +201,7 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	place_init(p, m, plan->job->machine, a);
 	if (plan->flags->c > context * w->batch)
 		context = plan->flags->c / w->batch;
-	p->kv_type = plan->kv_type;
+	p->kv_types = plan->kv_types;
 	p->kv_context = pad(context, KV_PAD);
 	p->kv_sequences = w->batch;
 	for (int i = 0; i < m->n_tensors; i++) {
@@ -371,6 +371,15 @@ static int parse_ngl(const char *text, uint32_t all, bool *automatic, uint32_t *
 	return 0;
 }
 
+static int cache_type(const char *flag, const char *name, const struct quant_type **type, struct err *err)
+{
+	if (quant_get(name, type, err))
+		return err_prefix(err, "flag '%s'", flag);
+	if (!(*type)->kv)
+		return err_set(err, ERR_INPUT, "flag '%s': '%s' is no type of KV cache", flag, name);
+	return 0;
+}
+
 static int plan_init(struct plan *plan, const struct engine_job *job, struct arena *a, struct err *err)
 {
 	const struct llamacpp_flags *f = job->flags;
@@ -385,12 +394,8 @@ static int plan_init(struct plan *plan, const struct engine_job *job, struct are
 	for (int d = 0; d < hw->n_devices && plan->n_gpus < (f->sm ? 1 : MAX_GPUS); d++)
 		if (hw->devices[d].kind == HW_DEVICE_GPU)
 			plan->gpu[plan->n_gpus++] = d;
-	if (quant_get(f->ctk, &plan->kv_type, err))
-		return err_prefix(err, "flag 'ctk'");
-	if (!plan->kv_type->kv)
-		return err_set(err, ERR_INPUT, "flag 'ctk': '%s' is no type of KV cache", f->ctk);
-	if (strcmp(f->ctk, f->ctv) != 0)
-		return err_set(err, ERR_INPUT, "flag 'ctv': '%s' must be as ctk, '%s'", f->ctv, f->ctk);
+	if (cache_type("ctk", f->ctk, &plan->kv_types.k, err) || cache_type("ctv", f->ctv, &plan->kv_types.v, err))
+		return -1;
 	return parse_overrides(plan, a, err) || parse_split(plan, a, err) ? -1 : 0;
 }
 
@@ -521,7 +526,7 @@ static void run_attention(struct llamacpp *s, const struct trace_access *read)
 	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[read->layer];
 	const struct place_spot *kv = &p->kv[read->layer];
-	double entry = (double)kvcache_token_bytes(l, p->kv_type);
+	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	double held = entry * (double)read->kv_tokens, fresh = entry * (double)read->tokens;
 	int device = kv->device;
 	bool borrowed = s->offload && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU;
@@ -538,7 +543,7 @@ static void run_attention(struct llamacpp *s, const struct trace_access *read)
 	struct platform_work work = {
 		.bytes = held + fresh,
 		.flops = model_attention_flops(l, 1, read->kv_pairs),
-		.dtype = gpu ? platform_dtype(d, p->kv_type) : HW_FP32,
+		.dtype = gpu ? platform_dtype(d, p->kv_types.k) : HW_FP32,
 		.read_share = hw_num_value(gpu ? &s->cost->gpu_attention : &s->cost->cpu_attention),
 		.compute_share = gpu ? hw_num_value(&s->cost->gpu_multiply[COST_16BIT]) :
 				       s->thread_share * hw_num_value(&s->cost->cpu_multiply_many[COST_16BIT]),

@@ -59,7 +59,7 @@ void estimate_kv(struct estimate *e, int layer, double entries, double fresh, do
 {
 	const struct placement *p = e->placement;
 	const struct model_layer *l = &p->model->layers[layer];
-	double entry = (double)kvcache_token_bytes(l, p->kv_type);
+	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	const struct place_spot *kv = &p->kv[layer];
 
 	load_use(e, kv, entry * (entries - fresh), model_attention_flops(l, 1, pairs));

@@ -96,7 +96,7 @@ void place_finish(struct placement *p)
 		if (p->kv[i].memory < 0)
 			BUG("the KV cache of layer %u was not placed", i);
 		ledger_book(&p->ledger, p->kv[i].memory, LEDGER_KV,
-			p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, p->kv_type));
+			p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, &p->kv_types));
 	}
 }
 

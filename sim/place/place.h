@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "hw/hw.h"
+#include "models/kvcache.h"
 #include "models/ledger.h"
 #include "models/model.h"
 
@@ -48,7 +49,7 @@ struct placement {
 	const struct hw_machine *machine;
 	struct place_spot *tensor;           /* by tensor of the model */
 	struct place_spot *kv;               /* by layer */
-	const struct quant_type *kv_type;
+	struct kvcache_types kv_types;
 	uint64_t kv_context;                 /* entries a sequence there is room for */
 	uint64_t kv_sequences;
 	struct place_group (*group)[MODEL_GROUP_N]; /* by layer; [n_layer] holds embedding and output */

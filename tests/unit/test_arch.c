@@ -143,7 +143,7 @@ START_TEST(published_caches)
 
 		for (uint32_t i = 0; i < m->n_layer; i++)
 			state += m->layers[i].state_bytes;
-		got = kvcache_bytes2(m, context, sequences, &t) - sequences * state;
+		got = kvcache_bytes(m, context, sequences, &t) - sequences * state;
 		if (!strcmp(text_of(&f[1]), "state"))
 			got = sequences * state;
 		ck_assert_msg(off_by(got, want) <= half, "line %d: %llu, not %llu", csv.line,
@@ -202,7 +202,7 @@ START_TEST(sparse_attention)
 
 	arena_init(&arena, NULL, NULL);
 	m = load("deepseek-v3.2");
-	ck_assert_uint_eq(kvcache_token_bytes(&m->layers[0], f16), (576 + 128) * 2);
+	ck_assert_uint_eq(kvcache_token_bytes(&m->layers[0], KVCACHE_SAME(f16)), (576 + 128) * 2);
 	assert_shape(m, "blk.0.indexer.attn_q_b.weight", 1536, 64 * 128, 1);
 	assert_shape(m, "blk.0.indexer.proj.weight", 7168, 64, 1);
 	/* attention stops growing at 2048 entries, the indexer's scores do not */
@@ -227,11 +227,11 @@ START_TEST(compressed_attention)
 
 	arena_init(&arena, NULL, NULL);
 	m = load("deepseek-v4-flash");
-	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 100000, f16), 128 * 512 * 2);
+	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 100000, KVCACHE_SAME(f16)), 128 * 512 * 2);
 	ck_assert_uint_eq(
-		kvcache_layer_bytes(&m->layers[2], 100000, f16), 128 * 512 * 2 + 25000 * (512 + 128) * 2);
-	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[3], 100000, f16), 128 * 512 * 2 + 781 * 512 * 2);
-	ck_assert_uint_eq(kvcache_token_bytes(&m->layers[2], f16), 512 * 2 + 640 * 2 / 4);
+		kvcache_layer_bytes(&m->layers[2], 100000, KVCACHE_SAME(f16)), 128 * 512 * 2 + 25000 * (512 + 128) * 2);
+	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[3], 100000, KVCACHE_SAME(f16)), 128 * 512 * 2 + 781 * 512 * 2);
+	ck_assert_uint_eq(kvcache_token_bytes(&m->layers[2], KVCACHE_SAME(f16)), 512 * 2 + 640 * 2 / 4);
 	assert_shape(m, "blk.2.attn_output_a.weight", 64 * 512 / 8, 1024, 8);
 	assert_shape(m, "blk.0.ffn_gate_tid2eid.weight", 6, 129280, 1);
 	/* V4.1: only four layers keep entries, for all */
@@ -255,13 +255,13 @@ START_TEST(mtp_layers)
 	ck_assert_uint_eq(m->n_layer, 93);
 	l = &m->layers[92];
 	ck_assert(l->draft && !m->layers[91].draft);
-	ck_assert_uint_eq(kvcache_token_bytes(l, quant_find("f16")), 0);
+	ck_assert_uint_eq(kvcache_token_bytes(l, KVCACHE_SAME(quant_find("f16"))), 0);
 	assert_shape(m, "blk.92.nextn.eh_proj.weight", 2 * 5120, 5120, 1);
 	assert_shape(m, "blk.92.ffn_up_exps.weight", 5120, 1536, 160);
 	/* stored, but neither active nor run */
 	ck_assert(m->params_active < UINT64_C(34000000000));
 	ck_assert(model_flops_per_token(m, 1) < 2.0 * (double)m->params_active);
-	ck_assert_uint_eq(kvcache_bytes(m, 10, 1, quant_find("f16")), 10 * 92 * 2 * 8 * 128 * 2);
+	ck_assert_uint_eq(kvcache_bytes(m, 10, 1, KVCACHE_SAME(quant_find("f16"))), 10 * 92 * 2 * 8 * 128 * 2);
 	arena_release(&arena);
 }
 END_TEST
@@ -316,7 +316,7 @@ START_TEST(windows)
 	/* Gemma 3 27B with windows kept: ik_llama.cpp, which keeps none, prints 15872 MiB at 32768 */
 	m = load("gemma-3-27b");
 	ck_assert_uint_eq(
-		kvcache_bytes(m, 32768, 1, quant_find("f16")), UINT64_C(8192) * (10 * 32768 + 52 * 1024));
+		kvcache_bytes(m, 32768, 1, KVCACHE_SAME(quant_find("f16"))), UINT64_C(8192) * (10 * 32768 + 52 * 1024));
 	arena_release(&arena);
 }
 END_TEST
@@ -365,7 +365,7 @@ START_TEST(recurrent_layers)
 	ck_assert_uint_eq(attend, 4);
 	ck_assert_uint_eq(state, 28);
 	ck_assert_uint_eq(m->layers[0].state_bytes, (3 * 8192 + 8192 * 16) * 4);
-	ck_assert_uint_eq(kvcache_bytes(m, 262144, 1, quant_find("bf16")) - 28 * m->layers[0].state_bytes,
+	ck_assert_uint_eq(kvcache_bytes(m, 262144, 1, KVCACHE_SAME(quant_find("bf16"))) - 28 * m->layers[0].state_bytes,
 		UINT64_C(4) << 30);
 	/* Nemotron-H: one mixer or one feed-forward a block */
 	m = load("nemotron-3-nano-30b-a3b");

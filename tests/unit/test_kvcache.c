@@ -33,7 +33,7 @@ START_TEST(published_sizes)
 		const struct model *m = load(arena_strndup(&arena, f[0].text, f[0].len));
 		const char *type = arena_strndup(&arena, f[1].text, f[1].len);
 		uint64_t got = kvcache_bytes(
-			m, strtoull(f[2].text, NULL, 10), strtoull(f[3].text, NULL, 10), quant_find(type));
+			m, strtoull(f[2].text, NULL, 10), strtoull(f[3].text, NULL, 10), KVCACHE_SAME(quant_find(type)));
 
 		ck_assert_msg(got == strtoull(f[4].text, NULL, 10), "line %d: %llu", csv.line,
 			(unsigned long long)got);
@@ -53,12 +53,12 @@ START_TEST(window_caps_what_is_kept)
 
 	arena_init(&arena, NULL, NULL);
 	m = load("mistral-7b-v0.1");
-	token = kvcache_token_bytes(&m->layers[0], f16);
+	token = kvcache_token_bytes(&m->layers[0], KVCACHE_SAME(f16));
 	ck_assert_uint_eq(token, 2 * 8 * 128 * 2);
-	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 4095, f16), 4095 * token);
-	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 4096, f16), 4096 * token);
-	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 4097, f16), 4096 * token);
-	ck_assert_uint_eq(kvcache_bytes(m, 100000, 3, f16), 3 * 32 * 4096 * token);
+	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 4095, KVCACHE_SAME(f16)), 4095 * token);
+	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 4096, KVCACHE_SAME(f16)), 4096 * token);
+	ck_assert_uint_eq(kvcache_layer_bytes(&m->layers[0], 4097, KVCACHE_SAME(f16)), 4096 * token);
+	ck_assert_uint_eq(kvcache_bytes(m, 100000, 3, KVCACHE_SAME(f16)), 3 * 32 * 4096 * token);
 	arena_release(&arena);
 }
 END_TEST
@@ -70,11 +70,11 @@ START_TEST(state_and_shared_vectors)
 	struct model_layer ssm = {.state_bytes = 12345};
 	struct model_layer both = {.kv_k_elements = 64, .kv_v_elements = 32, .state_bytes = 7, .window = 10};
 
-	ck_assert_uint_eq(61 * kvcache_token_bytes(&mla, quant_find("bf16")), 70272);
-	ck_assert_uint_eq(kvcache_token_bytes(&mla, quant_find("q8_0")), 612);
-	ck_assert_uint_eq(kvcache_layer_bytes(&ssm, 1000, quant_find("f16")), 12345);
-	ck_assert_uint_eq(kvcache_layer_bytes(&both, 1000, quant_find("f32")), 10 * 96 * 4 + 7);
-	ck_assert_uint_eq(kvcache_layer_bytes(&both, 0, quant_find("f32")), 7);
+	ck_assert_uint_eq(61 * kvcache_token_bytes(&mla, KVCACHE_SAME(quant_find("bf16"))), 70272);
+	ck_assert_uint_eq(kvcache_token_bytes(&mla, KVCACHE_SAME(quant_find("q8_0"))), 612);
+	ck_assert_uint_eq(kvcache_layer_bytes(&ssm, 1000, KVCACHE_SAME(quant_find("f16"))), 12345);
+	ck_assert_uint_eq(kvcache_layer_bytes(&both, 1000, KVCACHE_SAME(quant_find("f32"))), 10 * 96 * 4 + 7);
+	ck_assert_uint_eq(kvcache_layer_bytes(&both, 0, KVCACHE_SAME(quant_find("f32"))), 7);
 }
 END_TEST
 
@@ -82,8 +82,8 @@ START_TEST(rows_are_whole_blocks)
 {
 	struct model_layer odd = {.kv_k_elements = 33, .kv_v_elements = 32};
 
-	ck_assert_uint_eq(kvcache_token_bytes(&odd, quant_find("q4_0")), 3 * 18);
-	ck_assert_uint_eq(kvcache_token_bytes(&odd, quant_find("f8_e4m3")), 65);
+	ck_assert_uint_eq(kvcache_token_bytes(&odd, KVCACHE_SAME(quant_find("q4_0"))), 3 * 18);
+	ck_assert_uint_eq(kvcache_token_bytes(&odd, KVCACHE_SAME(quant_find("f8_e4m3"))), 65);
 }
 END_TEST
 
@@ -92,8 +92,8 @@ START_TEST(nonsense_saturates)
 	struct model_layer l = {.kv_k_elements = 1024, .kv_v_elements = 1024};
 	struct model m = {.n_layer = 1, .layers = &l};
 
-	ck_assert_uint_eq(kvcache_bytes(&m, UINT64_MAX / 2, 2, quant_find("f16")), UINT64_MAX);
-	ck_assert_uint_eq(kvcache_bytes(&m, 1, UINT64_MAX / 2, quant_find("f16")), UINT64_MAX);
+	ck_assert_uint_eq(kvcache_bytes(&m, UINT64_MAX / 2, 2, KVCACHE_SAME(quant_find("f16"))), UINT64_MAX);
+	ck_assert_uint_eq(kvcache_bytes(&m, 1, UINT64_MAX / 2, KVCACHE_SAME(quant_find("f16"))), UINT64_MAX);
 }
 END_TEST
 

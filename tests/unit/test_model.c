@@ -371,9 +371,9 @@ START_TEST(names_aliases_and_paths)
 		symlink(data_path("configs/qwen3-32b-fp8.json"), arena_printf(&arena, "%s/config.json", dir)),
 		0);
 	m = load(dir, NULL);
-	ck_assert_str_eq(m->quant, "f8_e4m3");
+	ck_assert_str_eq(m->quant, "f8_e4m3-block128");
 	ck_assert_uint_eq(m->n_layer, 64);
-	assert_tensor(m, "blk.0.attn_q.weight", "f8_e4m3", 5120, 8192, 1);
+	assert_tensor(m, "blk.0.attn_q.weight", "f8_e4m3-block128", 5120, 8192, 1);
 	assert_tensor(m, "token_embd.weight", "bf16", 5120, 151936, 1);
 	assert_tensor(m, "output.weight", "bf16", 5120, 151936, 1);
 	assert_tensor(m, "blk.0.ffn_norm.weight", "bf16", 5120, 1, 1);
@@ -496,8 +496,8 @@ START_TEST(bad_configs)
 		"'head_dim' must be a whole number from 0 to 65536, not -1");
 	ck_assert_str_eq(parse_error(LLAMA(", \"attention_bias\": 1")),
 		"'attention_bias' must be true or false, not a number");
-	ck_assert_str_eq(parse_error(LLAMA(", \"quantization_config\": {\"quant_method\": \"awq\"}")),
-		"stores 'awq' weights (quantization_config), whose size is not known here; name a quant");
+	ck_assert_str_eq(parse_error(LLAMA(", \"quantization_config\": {\"quant_method\": \"quip\"}")),
+		"stores 'quip' weights (quantization_config), whose size is not known here; name a quant");
 	ck_assert_str_eq(parse_error(LLAMA(", \"torch_dtype\": \"complex64\"")),
 		"'torch_dtype' is 'complex64', which is no known type; name a quant");
 	ck_assert_str_eq(parse_error("{\"model_type\": \"llama\", \"num_hidden_layers\": 5000}"),
