@@ -61,12 +61,14 @@ static void print_json(const struct validate *v)
 	json_decref(root);
 }
 
-static void print_rows(const struct validate *v)
+static void print_rows(const struct validate *v, const char *engine)
 {
 	printf("%-7s %-16s %-26s %-8s %4s %11s %11s %7s  %s\n", "id", "engine", "model", "metric", "tier", "predicted",
 		"measured", "ratio", "");
 	for (size_t i = 0; i < v->n; i++) {
 		const struct validate_row *r = &v->row[i];
+		if (engine && strcmp(engine, r->engine) != 0)
+			continue;
 		printf("%-7s %-16.16s %-26.26s %-8s %4s ", r->id, r->engine, r->model, validate_metric_name(r->metric), r->tier);
 		if (r->status == VALIDATE_OK)
 			printf("%11.4g %11.4g %7.2f  %s%s\n", r->predicted, r->measured, r->predicted / r->measured,
@@ -174,7 +176,7 @@ int cmd_validate(int argc, char **argv)
 	} else if (json) {
 		print_json(&v);
 	} else {
-		print_rows(&v);
+		print_rows(&v, o.engine);
 		print_summary(&v);
 	}
 	if (status == EXIT_DONE && worst_median(&v) > max_median)

@@ -114,9 +114,15 @@ static void add_gpus(struct text *t, const char *gpus, const char *link)
 /* The chip that holds CPU and GPU: the row names it by either. */
 static const char *chip_of(const struct source_row *r)
 {
+	static const char *const chips[][2] = {
+		{"radeon-8060s", "ryzen-ai-max-395"}, {"apple-m1-max-32c", "apple-m1-max"}};
+
 	if (*r->at[COL_CPU])
 		return r->at[COL_CPU];
-	return strcmp(r->at[COL_GPUS], "radeon-8060s") == 0 ? "ryzen-ai-max-395" : r->at[COL_GPUS];
+	for (size_t i = 0; i < ARRAY_LEN(chips); i++)
+		if (strcmp(r->at[COL_GPUS], chips[i][0]) == 0)
+			return chips[i][1];
+	return r->at[COL_GPUS];
 }
 
 /* "ddr5-4800x16": type, MT/s and channels of all sockets used; either number may be missing. */
@@ -177,10 +183,14 @@ static void add_machine(struct text *t, const struct source_row *r)
 	else if (unified)
 		add(t, "  cpu0: %s\n", chip_of(r));
 	else
-		assume(t, "CPU"), add(t, "  cpu0: generic-cpu\n");
+		add(t, "  cpu0: generic-cpu\n");
+	if (!*r->at[COL_CPU] && !unified)
+		assume(t, "CPU");
 	add_ram(t, r);
 	if (disk && number_parse(disk + 1, strlen(disk + 1), &gb_s) && gb_s > 0)
 		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
+	else if (strstr(r->at[COL_FLAGS], "disk_gib")) /* a drive of its time */
+		add(t, "  nvme0: {part: nvme-gen3, capacity: 4TB}\n");
 }
 
 /* The corpus says where accelerate put things: "device_map=auto gpu_gib=21.5,18 cpu_gib=3.8 disk_gib=rest". The greedy
@@ -196,8 +206,9 @@ static void add_accelerate_flags(struct text *t, const char *flags)
 	if (strncmp(gpu, "0 ", 2) == 0 || (!*gpu && disk) || strcmp(gpu, "0") == 0) {
 		add(t, "cpu_offload");
 	} else {
-		add(t, "sequential");
-		if (*gpu && strncmp(gpu, "all", 3) != 0) {
+		bool dealt = *gpu && strncmp(gpu, "all", 3) != 0;
+		add(t, dealt ? "sequential" : "auto");
+		if (dealt) {
 			add(t, ", max_memory: {");
 			for (char *end; *gpu && *gpu != ' '; gpu = *end == ',' ? end + 1 : end) {
 				double gib = strtod(gpu, &end);
