@@ -387,7 +387,15 @@ static void choose_series(struct work *w)
 
 /* ---- names ---- */
 
-/* "machine.gpu0.link.gen" is "gen", unless another key ends so too. */
+static bool same_texts(const struct work *w, size_t a, size_t b)
+{
+	for (size_t i = 0; i < w->n_rows; i++)
+		if (cell(w, w->row[i], a) != cell(w, w->row[i], b))
+			return false;
+	return true;
+}
+
+/* "machine.gpu0.link.gen" is "gen", unless another key that ends so says something else. */
 static const char *short_name(const struct work *w, size_t key)
 {
 	const char *dot = strrchr(w->t.key[key].name, '.');
@@ -395,7 +403,8 @@ static const char *short_name(const struct work *w, size_t key)
 
 	for (size_t k = 0; k < w->t.n_keys && dot; k++) {
 		const char *other = strrchr(w->t.key[k].name, '.');
-		if (k != key && strcmp(other ? other + 1 : w->t.key[k].name, last) == 0 && varies(w, k))
+		if (k != key && strcmp(other ? other + 1 : w->t.key[k].name, last) == 0 && varies(w, k) &&
+			!same_texts(w, k, key))
 			return w->t.key[key].name;
 	}
 	return last;
@@ -498,7 +507,7 @@ static uint32_t *sort_groups(const struct work *w, const size_t *first)
 
 /* ---- together ---- */
 
-static int too_many(const struct work *w, struct err *err)
+static int too_many(const struct work *w, size_t max, struct err *err)
 {
 	const char *list = "";
 
@@ -506,8 +515,8 @@ static int too_many(const struct work *w, struct err *err)
 		if (w->in_series[k])
 			list = join(w->a, list, w->t.key[k].name);
 	return err_set(err, ERR_USAGE,
-		"%u curves, but only %d can be told apart; choose fewer keys with --series, out of: %s",
-		w->n_groups, CURVES_MAX, list);
+		"%u curves, but only %zu can be told apart; choose fewer keys with --series, out of: %s",
+		w->n_groups, max, list);
 }
 
 /* Keys that differ between runs that fall on one point of one curve; NULL when no two do. */
@@ -534,10 +543,10 @@ static const char *mixed_keys(const struct work *w)
 	return list;
 }
 
-static int build(struct work *w, struct curves *out, struct err *err)
+static int build(struct work *w, size_t max, struct curves *out, struct err *err)
 {
-	if (w->n_groups > CURVES_MAX)
-		return too_many(w, err);
+	if (w->n_groups > max)
+		return too_many(w, max, err);
 	size_t *first = arena_array(w->a, size_t, w->n_groups);
 	size_t *size = arena_array(w->a, size_t, w->n_groups);
 	for (size_t i = w->n_rows; i-- > 0;) {
@@ -546,6 +555,7 @@ static int build(struct work *w, struct curves *out, struct err *err)
 	}
 	const uint32_t *order = sort_groups(w, first);
 	out->n = w->n_groups;
+	out->curve = arena_array(w->a, struct curve, out->n);
 	for (size_t c = 0; c < out->n; c++) {
 		struct curve *curve = &out->curve[c];
 		curve->name = curve_name(w, first[order[c]]);
@@ -638,5 +648,5 @@ int curves_read(struct query *q, const struct curves_request *req, struct arena 
 		choose_series(&w);
 	else if (apply_series(&w, req->series, err))
 		return -1;
-	return build(&w, out, err);
+	return build(&w, req->max ? req->max : CURVES_MAX, out, err);
 }

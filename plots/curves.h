@@ -40,6 +40,7 @@ struct curves_request {
 	size_t n_metrics;
 	const char *x;      /* key; NULL: the first that takes two numeric values, or else two names */
 	const char *series; /* keys, "a,b"; NULL: all others that vary */
+	size_t max;         /* curves; 0: CURVES_MAX */
 	bool also_no_fit;   /* runs that do not fit are points too */
 	bool also_one;      /* where no key takes two values, the model's name makes an axis */
 };
@@ -51,7 +52,7 @@ struct curves {
 	size_t n_names;
 	const char *common; /* what all runs share, for a title: "llama-3.1-8b, q4_k_m, batch 1" */
 	const char *mixed;  /* keys that differ among runs of one curve at one x; NULL: no two runs meet */
-	struct curve curve[CURVES_MAX];
+	struct curve *curve;
 	size_t n;
 	size_t n_points;
 	size_t n_no_fit, n_failed, n_no_x; /* left out: do not fit, have no metric, have no x */

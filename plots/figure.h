@@ -12,6 +12,8 @@
 #include "plots/data.h"
 #include "plots/plot.h"
 
+#define FIGURE_GROUPS_MAX 26 /* of bars: A to Z */
+
 struct figure {
 	/* given */
 	const struct plot_metric *metric[QUERY_METRICS_MAX];
@@ -25,7 +27,8 @@ struct figure {
 	const char *x_label, *y_label, *options, *names; /* "" where the template has no use for it */
 	size_t panels;                                   /* one above the other; the figure grows with them */
 	bool numbered;    /* x_label says which name is which number */
-	size_t more_rows; /* of characters, that the label of the x axis takes beyond one */
+	size_t more_rows; /* that the label of the x axis takes beyond one, or the key beyond two */
+	size_t x_column;  /* at which the last of them ends */
 	const char *left_out; /* what there was no room for, for people; NULL: nothing */
 };
 
@@ -43,5 +46,7 @@ bool figure_has_room(const struct figure *f, size_t n, size_t longest);
    label of the x axis then says what the numbers mean. */
 const char *figure_name_of(struct figure *f, size_t x, size_t n);
 size_t figure_longest_name(const struct figure *f);
+/* Adds to the label of the x axis, in further lines where needed. */
+void figure_explain(struct figure *f, const char *text);
 
 #endif

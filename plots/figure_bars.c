@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +7,10 @@
 #define BARS_MAX 200
 #define GROUP_GAP 0.8        /* between the bars of two curves */
 #define LABELS 45            /* more are not all written */
-#define GROUP_COLUMNS 80     /* names of groups longer than their share are broken */
+#define GROUP_COLUMNS 85     /* names of groups longer than their share are broken in lines, or explained */
+#define GROUP_COLUMNS_TERMINAL 60
+#define GROUP_LINES 3
+#define SPAN 6.0             /* of the x axis at least: one run is no wall */
 #define PANELS_MAX 4         /* memories shown */
 #define PARTS_MAX 8          /* resources told apart in a stack, as many fills as style.gp has; the last: other */
 #define LANES_MAX 10         /* resources shown busy */
@@ -42,8 +46,9 @@ static int place_bars(struct figure *f, struct bars *b, struct err *err)
 			b->bar[b->n++] = (struct bar){at++, &f->c.curve[k].point[i]};
 		at += GROUP_GAP;
 	}
-	b->left = -0.7;
-	b->right = b->bar[b->n - 1].at + 0.7;
+	double last = b->bar[b->n - 1].at, margin = fmax(0.7, (SPAN - last) / 2);
+	b->left = -margin;
+	b->right = last + margin;
 	return 0;
 }
 
@@ -68,25 +73,71 @@ static size_t add_bar_labels(struct figure *f, const struct bars *b)
 	return f->characters || figure_has_room(f, b->n / every, longest) ? 0 : longest;
 }
 
-/* The first two blocks: labels under the bars, names over the groups; begins the options. */
-static void add_labels(struct figure *f, const struct bars *b)
+enum group_names { GROUPS_WHOLE, GROUPS_IN_LINES, GROUPS_LETTERS };
+
+/* How the names of groups find room over them. *lines is what the highest needs. */
+static enum group_names choose_group_names(const struct figure *f, const struct bars *b, size_t *lines)
+{
+	size_t columns = f->characters ? GROUP_COLUMNS_TERMINAL : GROUP_COLUMNS;
+	enum group_names how = GROUPS_WHOLE;
+
+	*lines = 1;
+	for (size_t k = 0; k < f->c.n; k++) {
+		const char *name = f->c.curve[k].name;
+		size_t room = columns * f->c.curve[k].n / b->n, n = 1;
+		if (strlen(name) <= room)
+			continue;
+		how = GROUPS_IN_LINES;
+		for (const char *end; (end = strstr(name, ", ")); name = end + 2, n++)
+			if ((size_t)(end - name) + 1 > room)
+				return GROUPS_LETTERS;
+		if (strlen(name) > room || n > GROUP_LINES || f->characters)
+			return GROUPS_LETTERS;
+	}
+	if (how == GROUPS_IN_LINES) {
+		for (size_t k = 0; k < f->c.n; k++) {
+			size_t n = 1;
+			for (const char *p = f->c.curve[k].name; (p = strstr(p, ", ")); p += 2)
+				n++;
+			*lines = n > *lines ? n : *lines;
+		}
+	}
+	return how;
+}
+
+static void add_group_names(struct figure *f, const struct bars *b, enum group_names how)
 {
 	const struct bar *bar = b->bar;
 
-	figure_label_x(f, f->c.x_unit, "");
-	size_t turned = add_bar_labels(f, b);
 	for (size_t k = 0; k < f->c.n; k++) {
 		const struct curve *c = &f->c.curve[k];
+		const char *letter = arena_printf(f->arena, "%c", 'A' + (int)k);
 		data_number(&f->data, (bar[0].at + bar[c->n - 1].at) / 2, " ");
-		if (strlen(c->name) > GROUP_COLUMNS * c->n / b->n)
+		if (how == GROUPS_IN_LINES)
 			data_lines(&f->data, c->name);
 		else
-			data_name(&f->data, c->name, "\n");
+			data_name(&f->data, how == GROUPS_LETTERS ? letter : c->name, "\n");
+		if (how == GROUPS_LETTERS)
+			figure_explain(f, arena_printf(f->arena, "%s: %s%s", letter, c->name,
+						  k + 1 < f->c.n ? ";" : ""));
 		bar += c->n;
 	}
 	data_block(&f->data);
-	f->options = arena_printf(f->arena, "%zu %g %g %zu %zu", b->n, b->left, b->right, turned,
-		f->c.n > 1 ? f->c.n : 0);
+}
+
+/* The first two blocks: labels under the bars, names over the groups; begins the options. */
+static void add_labels(struct figure *f, const struct bars *b)
+{
+	size_t lines;
+	enum group_names how = choose_group_names(f, b, &lines);
+
+	figure_label_x(f, f->c.x_unit, "");
+	size_t turned = add_bar_labels(f, b);
+	if (how == GROUPS_LETTERS)
+		f->x_column = SIZE_MAX / 2; /* on a line of their own */
+	add_group_names(f, b, how);
+	f->options = arena_printf(f->arena, "%zu %g %g %zu %zu %zu %zu", b->n, b->left, b->right, turned,
+		f->c.n > 1 ? f->c.n : 0, lines, f->more_rows);
 }
 
 /* ---- resources and memories by name ---- */
@@ -145,13 +196,13 @@ static void keep_heaviest(struct figure *f, struct items *list, size_t n, double
 		list->n = n;
 }
 
-/* As words of f->names. */
+/* As words of f->names, which a template puts into a command: hence plain characters alone. */
 static void add_item_names(struct figure *f, const struct items *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		char *word = arena_strdup(f->arena, list->at[i].name);
 		for (char *p = word; *p; p++)
-			if ((unsigned char)*p <= ' ' || *p == '"')
+			if (!isalnum((unsigned char)*p) && !strchr("._-+:/", *p))
 				*p = '_';
 		f->names = arena_printf(f->arena, "%s%s%s", f->names, *f->names ? " " : "", word);
 	}
@@ -199,7 +250,7 @@ static bool is_marked(const struct curves_point *p, const struct run_memory *run
 }
 
 struct memory_axis {
-	double top, unit;
+	double top;
 	bool above;     /* some capacity is above the limit, */
 	double limit;   /* and told by an arrow */
 	double written; /* the capacity when it is above for all and the same; or 0 */
@@ -227,7 +278,6 @@ static struct memory_axis choose_memory_axis(const struct bars *b, const struct 
 	double limit = CAPACITY_ROOM * used, top = fmax(used, drawn);
 	return (struct memory_axis){
 		.top = top * (most > limit ? 1.3 : marks ? 1.16 : 1.08),
-		.unit = top < GIB ? MIB : GIB,
 		.above = most > limit,
 		.limit = limit,
 		.written = least > limit && least == most ? most : 0,
@@ -236,7 +286,7 @@ static struct memory_axis choose_memory_axis(const struct bars *b, const struct 
 
 /* Rows of one memory: place, capacity, the tops of the four parts, and where its marks are. */
 static void add_memory_panel(struct figure *f, const struct bars *b, const struct run_memory *run,
-	const char *name, const struct memory_axis *axis)
+	const char *name, const struct memory_axis *axis, double unit)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		const struct query_memory *m = memory_named(&run[i], name);
@@ -245,16 +295,16 @@ static void add_memory_panel(struct figure *f, const struct bars *b, const struc
 			continue;
 		bool above = m->capacity > axis->limit;
 		data_number(&f->data, b->bar[i].at, " ");
-		data_number(&f->data, above ? (double)NAN : m->capacity / axis->unit, " ");
+		data_number(&f->data, above ? (double)NAN : m->capacity / unit, " ");
 		for (int u = 0; u < QUERY_USE_N; u++)
-			data_number(&f->data, (sum += m->used[u]) / axis->unit, " ");
+			data_number(&f->data, (sum += m->used[u]) / unit, " ");
 		bool marked = is_marked(b->bar[i].point, &run[i], m);
-		data_number(&f->data, marked ? sum / axis->unit : (double)NAN, " ");
-		data_number(&f->data, above ? 0.8 * axis->top / axis->unit : (double)NAN, "\n");
+		data_number(&f->data, marked ? sum / unit : (double)NAN, " ");
+		data_number(&f->data, above ? 0.8 * axis->top / unit : (double)NAN, "\n");
 	}
 	data_block(&f->data);
-	f->options = arena_printf(f->arena, "%s %.6g %s %.6g", f->options, axis->top / axis->unit,
-		axis->unit == GIB ? "GiB" : "MiB", axis->written / axis->unit);
+	f->options = arena_printf(f->arena, "%s %.6g %s %.6g", f->options, axis->top / unit,
+		unit == GIB ? "GiB" : "MiB", axis->written / unit);
 }
 
 int figure_memory(struct figure *f, struct err *err)
@@ -279,7 +329,7 @@ int figure_memory(struct figure *f, struct err *err)
 			query_path(f->q));
 	sort_by_name(&memories);
 	data_text(&f->data, "# place label; place group; then a block a memory: place capacity, tops of weights, "
-			    "kv, activation, overhead, place of the mark\n");
+			    "kv, activation, overhead, marks\n");
 	add_labels(f, &b);
 	f->panels = memories.n;
 	bool marks = false;
@@ -287,13 +337,15 @@ int figure_memory(struct figure *f, struct err *err)
 		marks = marks || !b.bar[i].point->fits;
 	struct memory_axis axis[PANELS_MAX];
 	bool above = false;
+	double unit = MIB;
 	for (size_t m = 0; m < memories.n; m++) {
 		axis[m] = choose_memory_axis(&b, run, memories.at[m].name, marks);
 		above = above || axis[m].above;
+		unit = axis[m].top >= GIB ? GIB : unit;
 	}
 	f->options = arena_printf(f->arena, "%s %d %d %zu", f->options, marks, above, memories.n);
 	for (size_t m = 0; m < memories.n; m++)
-		add_memory_panel(f, &b, run, memories.at[m].name, &axis[m]);
+		add_memory_panel(f, &b, run, memories.at[m].name, &axis[m], unit);
 	add_item_names(f, &memories);
 	return 0;
 }

@@ -14,6 +14,9 @@
 #define DODGE 0.6       /* curves over names stand side by side in this share of a name's room */
 #define LABEL_COLUMNS 90 /* labels longer than this together are turned */
 #define LABEL_COLUMNS_TERMINAL 56
+#define KEY_COLUMNS 85 /* characters that fit in a row of the key */
+#define KEY_SAMPLE 12  /* of them for a sample and space */
+#define KEY_EXTRA 2    /* entries beside the curves: bound and interval */
 
 /* ---- labels ---- */
 
@@ -67,6 +70,7 @@ void figure_label_x(struct figure *f, const char *unit, const char *scale)
 	if (*unit || *scale)
 		f->x_label = arena_printf(f->arena, "%s (%s%s%s)", f->c.x, unit,
 			*unit && *scale ? ", " : "", scale);
+	f->x_column = strlen(f->x_label);
 }
 
 bool figure_has_room(const struct figure *f, size_t n, size_t longest)
@@ -83,21 +87,25 @@ size_t figure_longest_name(const struct figure *f)
 	return longest;
 }
 
-/* "machine: 1 laptop, 2 server", in lines. */
+void figure_explain(struct figure *f, const char *text)
+{
+	size_t len = strlen(text);
+	bool fits = f->x_column + 1 + len <= (f->characters ? LABEL_COLUMNS_TERMINAL : LABEL_COLUMNS);
+
+	f->x_label = arena_printf(f->arena, "%s%c%s", f->x_label, fits ? ' ' : '\n', text);
+	f->x_column = fits ? f->x_column + 1 + len : len;
+	f->more_rows += !fits;
+}
+
+/* "machine: 1 laptop, 2 server" */
 static void explain_numbers(struct figure *f)
 {
-	size_t column = strlen(f->x_label) + 1;
-
 	f->numbered = true;
 	f->x_label = arena_printf(f->arena, "%s:", f->x_label);
-	for (size_t i = 0; i < f->c.n_names; i++) {
-		const char *item = arena_printf(f->arena, "%zu %s%s", i + 1, f->c.name[i],
-			i + 1 < f->c.n_names ? "," : "");
-		bool fits = column + strlen(item) < LABEL_COLUMNS_TERMINAL;
-		f->x_label = arena_printf(f->arena, "%s%c%s", f->x_label, fits ? ' ' : '\n', item);
-		column = fits ? column + 1 + strlen(item) : strlen(item);
-		f->more_rows += !fits;
-	}
+	f->x_column++;
+	for (size_t i = 0; i < f->c.n_names; i++)
+		figure_explain(f, arena_printf(f->arena, "%zu %s%s", i + 1, f->c.name[i],
+					  i + 1 < f->c.n_names ? "," : ""));
 }
 
 const char *figure_name_of(struct figure *f, size_t x, size_t n)
@@ -285,6 +293,19 @@ static void add_names(struct figure *f)
 	}
 }
 
+/* How many rows the key is likely to need beyond two. */
+static size_t more_key_rows(const struct curves *c)
+{
+	size_t longest = 0, columns, rows;
+
+	for (size_t k = 0; k < c->n; k++)
+		longest = strlen(c->curve[k].name) > longest ? strlen(c->curve[k].name) : longest;
+	columns = KEY_COLUMNS / (longest + KEY_SAMPLE);
+	columns = columns ? columns : 1;
+	rows = (c->n + KEY_EXTRA + columns - 1) / columns;
+	return rows > 2 ? rows - 2 : 0;
+}
+
 int figure_curves(struct figure *f, struct err *err)
 {
 	bool lines = !f->c.mixed && !f->c.name;
@@ -294,8 +315,10 @@ int figure_curves(struct figure *f, struct err *err)
 	data_text(&f->data, "# x y low80 high80 upper_bound, a block a curve; then the names on the axis\n");
 	f->panels = f->n_metrics;
 	figure_label_x(f, f->c.x_unit, x.log ? "log scale" : "");
-	f->options = arena_printf(f->arena, "%zu %g %zu %d %d %zu %zu %zu", f->c.n, x.step, x.every, lines, x.log,
-		f->c.n_names, x.turned, f->n_metrics);
+	if (!f->characters)
+		f->more_rows = more_key_rows(&f->c);
+	f->options = arena_printf(f->arena, "%zu %g %zu %d %d %zu %zu %zu %zu", f->c.n, x.step, x.every, lines, x.log,
+		f->c.n_names, x.turned, f->more_rows, f->n_metrics);
 	for (size_t m = 0; m < f->n_metrics; m++) {
 		struct y_axis y = choose_y_axis(f, m, lines);
 		f->options = arena_printf(f->arena, "%s %.6g %.6g %d %d %d", f->options, y.bottom, y.top, y.bars,

@@ -5,11 +5,11 @@
 # DATA and OPTIONS are those of throughput.gp; with two panels the second's curves follow the first's in DATA,
 # and its five numbers theirs in OPTIONS. There are no bounds.
 
-data = ARG2; out = ARG3; title = ARG4; terminal = ARG7
+data = ARG2; out = ARG3; title = ARG4; terminal = ARG7; group_lines = 1
 option(i) = real(word(ARG8, i))
 curves = int(option(1)); step = option(2); nth = int(option(3)); lines = int(option(4))
-logx = int(option(5)); names = int(option(6)); aslant = int(option(7)); panels = int(option(8))
-angle = names > 6 ? 60 : 35; under = aslant * sin(angle * pi / 180)
+logx = int(option(5)); names = int(option(6)); aslant = int(option(7)); panels = int(option(9))
+angle = names > 6 ? 60 : 35; under = aslant * sin(angle * pi / 180) + 2.5 * option(8)
 load ARG1
 
 if (logx) set logscale x 2
@@ -28,7 +28,7 @@ set lmargin at screen (dumb ? 0.15 : 0.11)
 set rmargin at screen 0.97
 set multiplot
 do for [p=1:panels] {
-	at = 4 + 5 * p
+	at = 5 + 5 * p
 	bottom = option(at); top = option(at + 1); bars = dumb ? 0 : int(option(at + 2)); logy = int(option(at + 4))
 	intervals = intervals || bars
 	last = p == panels

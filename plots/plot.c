@@ -17,13 +17,13 @@ const struct plot_metric plot_metrics[] = {
 const size_t plot_metrics_n = ARRAY_LEN(plot_metrics);
 
 const struct plot_kind plot_kinds[] = {
-	{"throughput", "throughput.gp", "Decode throughput", {"decode_tok_s"}, figure_curves, false,
+	{"throughput", "throughput.gp", "Decode throughput", {"decode_tok_s"}, figure_curves, false, 0,
 		"decode tokens a second, with the 80 % interval and the upper bound"},
-	{"latency", "latency.gp", "Latency", {"ttft_s", "tpot_s"}, figure_curves, false,
+	{"latency", "latency.gp", "Latency", {"ttft_s", "tpot_s"}, figure_curves, false, 0,
 		"time to the first token and per output token, with the 80 % intervals"},
-	{"memory", "memory.gp", "Memory", {NULL}, figure_memory, true,
+	{"memory", "memory.gp", "Memory", {NULL}, figure_memory, true, FIGURE_GROUPS_MAX,
 		"what lies in each memory against its capacity; also runs that do not fit"},
-	{"utilisation", "utilisation.gp", "Utilisation", {NULL}, figure_utilisation, false,
+	{"utilisation", "utilisation.gp", "Utilisation", {NULL}, figure_utilisation, false, FIGURE_GROUPS_MAX,
 		"what sets the pace, and how busy each resource is"},
 };
 const size_t plot_kinds_n = ARRAY_LEN(plot_kinds);
@@ -88,6 +88,7 @@ static int read_runs(const struct plot_request *req, const struct plot_kind *kin
 		.n_metrics = f->n_metrics,
 		.x = req->x,
 		.series = req->series,
+		.max = kind->max_curves,
 		.also_no_fit = kind->also_no_fit,
 		.also_one = f->n_metrics == 0,
 	};

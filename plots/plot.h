@@ -31,7 +31,8 @@ struct plot_kind {
 	const char *title;
 	const char *metric[2]; /* of plot_metrics, a panel each; none: the kind shows something else */
 	int (*fill)(struct figure *f, struct err *err);
-	bool also_no_fit; /* shows runs that do not fit */
+	bool also_no_fit;  /* shows runs that do not fit */
+	size_t max_curves; /* 0: as many as curves.h says */
 	const char *help; /* one line */
 };
 extern const struct plot_kind plot_kinds[];

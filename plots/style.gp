@@ -1,6 +1,11 @@
-# style.gp - the one look of every figure. The template sets `terminal` ("svg", "png", "pdf" or
-# "dumb size W,H"), `out` (a file; unused for dumb), `title`, `panels` (one
-# above the other) and `under` (characters that turned labels under x tics are high; 0: level), and loads this.
+# style.gp - the one look of every figure. The template sets these and loads this:
+#
+#   terminal     "svg", "png", "pdf" or "dumb size W,H"
+#   out          a file; unused for dumb
+#   title
+#   panels       one above the other
+#   group_lines  lines of the names over the first panel
+#   under        how many characters higher than a line what is under the last panel is
 #
 # A curve is told apart three ways: by a palette made for colour-blind eyes (Okabe and Ito 2008), by its point
 # and by its dashes; a part of a bar by its colour, how dark it is and its pattern. So a figure survives a grey
@@ -40,12 +45,15 @@ set linetype 11 lc rgb "#009e73" lw 2 pt 6  ps 0.9 dt (12,3,3,3)
 set linetype 12 lc rgb "#cc79a7" lw 2 pt 5  ps 0.9 dt (20,4)
 set linetype cycle 12
 
-# Parts of bars: fill k is pattern fill_pattern(k) in colour fill_colour(k); 3 is solid.
-array fill_p[8] = [3, 4, 3, 2, 3, 5, 3, 1]
-array fill_c[8] = [0x0072b2, 0xd55e00, 0xf5c04a, 0x007a5a, 0xa8dcf5, 0x9c3f78, 0x404040, 0x404040]
-fill_pattern(k) = fill_p[k]
-fill_colour(k) = fill_c[k]
+# Parts of bars. Solid is no pattern here: pdf would tile it. fill(k, first, last, title) is the part of a plot
+# command that draws part k from column first (0: from 0) to column last of `block`.
+array fill_p[8] = [0, 4, 0, 1, 0, 5, 0, 2]
+array fill_c[8] = [0x0072b2, 0xd55e00, 0xe69f00, 0x007a5a, 0xcfeaf8, 0x9c3f78, 0x404040, 0x404040]
 edge = "border lc rgb '#202020'"
+fill_style(k) = fill_p[k] ? sprintf("pattern %d", fill_p[k]) : "solid"
+fill(k, first, last, title) = sprintf("data index block using 1:%d:($1-half):($1+half):(%s):%d ", last, \
+	first ? sprintf("column(%d)", first) : "0", last). \
+	sprintf("with boxxyerror fs %s %s fc rgb %d lw 0.7 dt 1 title '%s', ", fill_style(k), edge, fill_c[k], title)
 
 set border 3 lc rgb "#404040"
 set tics nomirror out scale 0.6
@@ -64,7 +72,7 @@ tics_125 = tics_125.")"
 # for what they draw, the first more for the title and the last more for labels and the key.
 line = dumb ? 1 : 20.0
 if (dumb) height = real(terminal[strstrt(terminal, ",")+1:*])
-head = 1.5 * line
+head = (0.5 + group_lines) * line
 do for [i=1:strlen(title)] { if (title[i:i] eq "\n") { head = head + line } }
 foot = dumb ? 9 : 110 + label_room
 panel_room = (height - head - foot) / panels

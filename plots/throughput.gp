@@ -7,16 +7,17 @@
 #   x  y  low80  high80  upper_bound
 # and, for an axis of names, a last block of rows: 0, 1, 2…  "name"
 # OPTIONS are numbers in this order, 1 or 0 where they read like a question:
-#   curves  step-x (0: any)  n (every n-th point is marked)  lines?  log-x?  names (0: x is a number)  longest name aslant (0: not)  panels
+#   curves  step-x (0: any)  n (every n-th point is marked)  lines?  log-x?  names (0: x is a number)  longest name aslant (0: not)
+#   more rows of the key  panels
 #   bottom-y  top-y  intervals?  bounds?  log-y?
 # NAMES is unused.
 
-data = ARG2; out = ARG3; title = ARG4; terminal = ARG7; panels = 1
+data = ARG2; out = ARG3; title = ARG4; terminal = ARG7; group_lines = 1; panels = 1
 option(i) = real(word(ARG8, i))
 curves = int(option(1)); step = option(2); nth = int(option(3)); lines = int(option(4))
 logx = int(option(5)); names = int(option(6)); aslant = int(option(7))
-angle = names > 6 ? 60 : 35; under = aslant * sin(angle * pi / 180)
-bottom = option(9); top = option(10); bars = int(option(11)); bound = int(option(12)); logy = int(option(13))
+angle = names > 6 ? 60 : 35; under = aslant * sin(angle * pi / 180) + 2.5 * option(8)
+bottom = option(10); top = option(11); bars = int(option(12)); bound = int(option(13)); logy = int(option(14))
 load ARG1
 
 set title title

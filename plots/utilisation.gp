@@ -7,17 +7,21 @@
 # and one for each resource with rows of
 #   place  busy  utilisation      (shares of the time and of the capacity, 0 to 1)
 # OPTIONS are numbers in this order:
-#   bars  left-x  right-x  longest label, upright (0: not)  groups (0: no names)  parts  resources
+#   bars  left-x  right-x  longest label, upright (0: not)  groups (0: no names)
+#   lines of the longest group name  more lines of XLABEL  parts  resources
 # NAMES are those of the parts, then of the resources. YLABEL is unused.
 
 data = ARG2; out = ARG3; title = ARG4; terminal = ARG7; panels = 2
 option(i) = real(word(ARG8, i))
 bars = int(option(1)); left = option(2); right = option(3); upright = int(option(4)); groups = int(option(5))
-under = upright
-parts = int(option(6)); lanes = int(option(7))
+group_lines = int(option(6)); under = upright + 2.5 * option(7)
+parts = int(option(8)); lanes = int(option(9))
 load ARG1
 
 half = 0.4
+block = 2
+stack = ""
+do for [k=1:dumb?0:parts] { stack = stack.fill(k, k == 1 ? 0 : k, k + 1, word(ARG9, k)) }
 set lmargin at screen (dumb ? 0.22 : 0.17)
 set rmargin at screen 0.97
 set xrange [left:right]
@@ -28,15 +32,13 @@ set multiplot
 
 set origin 0, panel_bottom(1)
 set size 1, panel_share(1)
-set title title
+set title title offset 0, group_lines-1
 set ylabel "sets the pace (%)"
 set yrange [0:100]
 unset xtics
 plot for [i=1:groups>0] data index 1 using 1:(0):x2tic(2) axes x2y1 with points pt -1 notitle, \
      for [k=parts:dumb?1:parts+1:-1] data index 2 using 1:(column(k+1)) with impulses lt k title word(ARG9, k), \
-     for [k=1:dumb?0:parts] data index 2 \
-          using 1:(column(k+1)):($1-half):($1+half):(k == 1 ? 0 : column(k)):(column(k+1)) \
-          with boxxyerror fs pattern fill_pattern(k) @edge fc rgb fill_colour(k) lw 0.7 dt 1 title word(ARG9, k)
+     @stack NaN notitle
 
 set origin 0, panel_bottom(2)
 set size 1, panel_share(2)

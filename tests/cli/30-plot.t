@@ -118,11 +118,85 @@ in_characters() {
 }
 ok 'in characters' in_characters
 
+# ---- the other kinds ----
+
+draws_kind() { # KIND TEXT...: in each form, and the svg has the texts
+	kind=$1
+	shift
+	for form in svg:'<svg' png:PNG pdf:'%PDF-'; do
+		plot 0 "$kind" --db "$db" -o "$out/f.${form%%:*}" && begins "$out/f.${form%%:*}" "${form#*:}" ||
+			return 1
+	done
+	for text; do
+		grep -qF "$text" "$out/f.svg" || { echo "no $text"; return 1; }
+	done
+	rm "$out/f.svg" "$out/f.png" "$out/f.pdf"
+	plot 0 "$kind" --db "$db" --terminal && grep -qF 'gen 3' "$tmp/stdout" && nothing_left
+}
+ok 'latency' draws_kind latency 'time to first token (s)' 'time per output token (s)' 'gen 4' '80 % interval'
+ok 'memory' draws_kind memory 'gpu0 (GiB)' 'ram (GiB)' weights KV activations overhead capacity 'does not fit' \
+	'gen 4' 'flags.gpu-layers (layers on the GPU)'
+ok 'utilisation' draws_kind utilisation 'sets the pace (%)' gpu0.link.h2d gpu0.compute busy utilised 'gen 4'
+
+memory_leaves_none_out() {
+	plot 0 memory --db "$db" -o "$out/f.svg" && test ! -s "$tmp/stderr" && grep -qF '>80<' "$out/f.svg"
+}
+ok 'memory shows runs that do not fit' memory_leaves_none_out
+
+other_metric() {
+	plot 0 throughput --db "$db" -o "$out/f.svg" --y prefill_tok_s &&
+		grep -qF 'prefill throughput (tok/s)' "$out/f.svg" && ! grep -qF 'upper bound' "$out/f.svg" &&
+		plot 0 latency --db "$db" -o "$out/f.svg" --y total_s && grep -qF 'total time (s)' "$out/f.svg" &&
+		! grep -qF 'token (s)' "$out/f.svg"
+}
+ok 'another metric' other_metric
+
+by_name() {
+	"$OFFSIM" run scenarios/headline.yaml --db "$tmp/names.db" --set quant=q8_0 || return 1
+	"$OFFSIM" run scenarios/headline.yaml --db "$tmp/names.db" --set quant=q4_0 || return 1
+	for kind in throughput latency memory utilisation; do
+		plot 0 $kind --db "$tmp/names.db" -o "$out/f.svg" || return 1
+		# in the order in which they were stored
+		grep -o '>q[0-9]_[0-9]<' "$out/f.svg" | tr -d '\n' | grep -qx '>q8_0<>q4_0<' ||
+			{ grep -o '>q[0-9]_[0-9]<' "$out/f.svg"; return 1; }
+		plot 0 $kind --db "$tmp/names.db" --terminal || return 1
+	done
+}
+ok 'names on the x axis' by_name
+
+one_run() {
+	"$OFFSIM" run scenarios/headline.yaml --db "$tmp/one.db" || return 1
+	plot 0 memory --db "$tmp/one.db" -o "$out/f.svg" && plot 0 utilisation --db "$tmp/one.db" -o "$out/f.svg"
+}
+ok 'one run' one_run
+rm -f "$out/f.svg"
+
+no_fit_only() {
+	fails 3 "$OFFSIM" run scenarios/headline.yaml --db "$tmp/nofit.db" --set flags.gpu-layers=80 || return 1
+	for kind in throughput latency utilisation; do
+		refuses 2 'nothing to draw: of 1 run' $kind --db "$tmp/nofit.db" -o "$out/f.svg" --x batch || return 1
+	done
+	plot 0 memory --db "$tmp/nofit.db" -o "$out/f.svg" && grep -qF 'does not fit' "$out/f.svg" &&
+		rm "$out/f.svg"
+}
+ok 'only runs that do not fit' no_fit_only
+
+no_runs() {
+	cp "$tmp/nofit.db" "$tmp/none-yet.db"
+	sqlite3 "$tmp/none-yet.db" 'delete from run_param; delete from memory_use; delete from run_time; delete from run'
+	for kind in throughput latency memory utilisation; do
+		refuses 2 'holds no runs yet' $kind --db "$tmp/none-yet.db" -o "$out/f.svg" || return 1
+	done
+}
+if command -v sqlite3 >/dev/null; then ok 'no runs' no_runs; fi
+
 ok 'unknown key' refuses 2 "no key 'flags.gpu-layer' in '$db'; did you mean 'flags.gpu-layers'?" \
 	throughput --db "$db" -o "$out/f.svg" --x flags.gpu-layer
 ok 'unknown key, none near' refuses 2 'there are: flags.gpu-layers, machine.gpu0.link.gen' \
 	throughput --db "$db" -o "$out/f.svg" --series zzzz
-ok 'an x that is no number' refuses 2 "try --series model" throughput --db "$db" -o "$out/f.svg" --x model
+ok 'unknown metric' refuses 2 "no metric 'prefil_tok_s'; did you mean 'prefill_tok_s'?" \
+	throughput --db "$db" -o "$out/f.svg" --y prefil_tok_s
+ok 'a metric where there is none' refuses 2 "has no --y" memory --db "$db" -o "$out/f.svg" --y ttft_s
 ok 'unknown kind' refuses 2 "no figure of kind 'thruput'" thruput --db "$db" -o "$out/f.svg"
 ok 'no kind' refuses 2 'expected one kind' --db "$db" -o "$out/f.svg"
 ok 'no output' refuses 2 'where to?' throughput --db "$db"

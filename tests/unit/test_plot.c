@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "plots/curves.h"
+#include "plots/figure.h"
 #include "plots/gnuplot.h"
 #include "sim/store/store.h"
 
@@ -85,7 +85,8 @@ static void put(struct place *p, const struct run *r)
 
 static int read_curves(struct place *p, const char *x, const char *series, struct curves *c, struct err *err)
 {
-	const struct curves_request req = {.metric = "decode_tok_s", .x = x, .series = series};
+	const struct curves_request req = {
+		.metric = {"decode_tok_s", "ttft_s"}, .n_metrics = 1, .x = x, .series = series};
 	struct query *q;
 
 	assert_ok(query_open(p->db, &p->arena, &q, err), *err);
@@ -108,7 +109,7 @@ static void expect_curves(struct place *p, const char *x, const char *series, co
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s:", k ? "; " : "", c.curve[k].name);
 		for (size_t i = 0; i < c.curve[k].n; i++)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, " %g,%g", c.curve[k].point[i].x,
-				c.curve[k].point[i].y);
+				c.curve[k].point[i].y[0].value);
 	}
 	ck_assert_str_eq(text, want);
 	ck_assert_str_eq(arena_printf(&p->arena, "%s %s", c.x, c.x_unit), want_x);
@@ -146,7 +147,6 @@ START_TEST(one_swept_key)
 	put(&p, &(struct run){"m", "e", 1, 2.5, {{"flags.ngl", "9"}}});
 	put(&p, &(struct run){"m", "e", 1, -1, {{"flags.ngl", "80"}}});   /* does not fit */
 	put(&p, &(struct run){"m", "e", 1, 0, {{"flags.ngl", "41"}}});    /* failed */
-	put(&p, &(struct run){"m", "e", 1, 3, {{"flags.ngl", "auto"}}});
 	put(&p, &(struct run){"m", "e", 1, 3, {{0}}});
 	place_close(&p);
 	expect_curves(&p, NULL, NULL, "flags.ngl ", "simulated: 9,2.5 40,4.5");
@@ -154,12 +154,13 @@ START_TEST(one_swept_key)
 	ck_assert_uint_eq(c.n_points, 2);
 	ck_assert_uint_eq(c.n_no_fit, 1);
 	ck_assert_uint_eq(c.n_failed, 1);
-	ck_assert_uint_eq(c.n_no_x, 2);
+	ck_assert_uint_eq(c.n_no_x, 1);
+	ck_assert_ptr_null(c.name);
 	ck_assert_ptr_null(c.mixed);
 	ck_assert_str_eq(c.common, "m, q4_0, e, batch 1");
-	assert_close(c.curve[0].point[0].low80, 2.25, 1e-15);
+	assert_close(c.curve[0].point[0].y[0].low80, 2.25, 1e-15);
 	assert_close(c.curve[0].point[0].upper_bound, 3.75, 1e-15);
-	ck_assert(isnan(c.curve[0].point[0].high80));
+	ck_assert(isnan(c.curve[0].point[0].y[0].high80));
 	place_remove(&p);
 }
 END_TEST
@@ -203,8 +204,102 @@ START_TEST(a_grid)
 		"no key 'zzz' in '%s'; there are: workload.batch, machine.gpu0.link.gen, model, "
 		"version, quant, machine, engine, batch, prompt, generate, depth",
 		p.db);
-	refuse_curves(&p, "model", NULL, ERR_USAGE,
-		"'model' takes no numeric values ('m-70b'), so it is no x axis; try --series model");
+	expect_curves(&p, "model", "batch,machine.gpu0.link.gen", "model ",
+		"gen 3, batch 1: 0,3 1,9; gen 3, batch 2: 0,4 1,10; gen 5, batch 1: 0,1 1,7; "
+		"gen 5, batch 2: 0,2 1,8; gen 16, batch 1: 0,5 1,11; gen 16, batch 2: 0,6 1,12");
+	place_remove(&p);
+}
+END_TEST
+
+/* Values that are not all numbers: numbers first, by size, then words as they were stored. */
+START_TEST(names)
+{
+	static const char *const ngl[] = {"40", "auto", "9", "all"};
+	static const char *const want[] = {"9", "40", "auto", "all"};
+	struct place p;
+	struct curves c;
+	struct err err = {0};
+
+	place_new(&p);
+	for (size_t i = 0; i < ARRAY_LEN(ngl); i++)
+		for (int e = 0; e < 2; e++)
+			put(&p, &(struct run){"m", e ? "b" : "a", 1, (double)i + 1, {{"flags.ngl", ngl[i]}}});
+	place_close(&p);
+	expect_curves(&p, NULL, NULL, "flags.ngl ", "a: 0,3 1,1 2,2 3,4; b: 0,3 1,1 2,2 3,4");
+	assert_ok(read_curves(&p, NULL, NULL, &c, &err), err);
+	ck_assert_uint_eq(c.n_names, ARRAY_LEN(want));
+	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+		ck_assert_str_eq(c.name[i], want[i]);
+		ck_assert_str_eq(c.curve[1].point[i].label, want[i]);
+	}
+	ck_assert_ptr_null(c.mixed);
+	expect_curves(&p, "engine", "flags.ngl", "engine ",
+		"ngl 9: 0,3 1,3; ngl 40: 0,1 1,1; ngl all: 0,4 1,4; ngl auto: 0,2 1,2");
+	place_remove(&p);
+}
+END_TEST
+
+START_TEST(names_when_nothing_is_a_number)
+{
+	struct place p;
+
+	place_new(&p);
+	put(&p, &(struct run){"m", "vllm", 1, 1, {{0}}});
+	put(&p, &(struct run){"m", "accelerate", 1, 2, {{0}}});
+	place_close(&p);
+	expect_curves(&p, NULL, NULL, "engine ", "simulated: 0,1 1,2");
+	place_remove(&p);
+}
+END_TEST
+
+START_TEST(too_many_names)
+{
+	struct place p;
+	char k[16];
+
+	place_new(&p);
+	for (int i = 0; i <= CURVES_NAMES_MAX; i++) {
+		snprintf(k, sizeof(k), "v%d", i);
+		put(&p, &(struct run){"m", "a", 1, 1, {{"k", k}}});
+	}
+	place_close(&p);
+	refuse_curves(&p, NULL, NULL, ERR_USAGE,
+		"'k' takes 61 values that are not all numbers; an x axis has room for 60 names");
+	place_remove(&p);
+}
+END_TEST
+
+/* Two metrics, and runs that do not fit. */
+START_TEST(other_requests)
+{
+	const struct curves_request two = {.metric = {"ttft_s", "decode_tok_s"}, .n_metrics = 2};
+	const struct curves_request none = {.also_no_fit = true, .also_one = true};
+	struct place p;
+	struct query *q;
+	struct curves c;
+	struct err err = {0};
+
+	place_new(&p);
+	put(&p, &(struct run){"m", "e", 1, 4, {{"n", "1"}}});
+	assert_ok(query_open(p.db, &p.arena, &q, &err), err);
+	assert_ok(curves_read(q, &none, &p.arena, &c, &err), err);
+	ck_assert_str_eq(c.x, "model");
+	ck_assert_uint_eq(c.n_names, 1);
+	query_close(q);
+	put(&p, &(struct run){"m", "e", 1, -1, {{"n", "2"}}});
+	place_close(&p);
+	assert_ok(query_open(p.db, &p.arena, &q, &err), err);
+	assert_ok(curves_read(q, &two, &p.arena, &c, &err), err);
+	ck_assert_uint_eq(c.n_points, 1);
+	ck_assert_uint_eq(c.n_no_fit, 1);
+	assert_close(c.curve[0].point[0].y[0].value, 0, 1e-15);
+	assert_close(c.curve[0].point[0].y[1].value, 4, 1e-15);
+	assert_ok(curves_read(q, &none, &p.arena, &c, &err), err);
+	query_close(q);
+	ck_assert_uint_eq(c.n_points, 2);
+	ck_assert_uint_eq(c.n_no_fit, 0);
+	ck_assert(c.curve[0].point[0].fits && !c.curve[0].point[1].fits);
+	ck_assert_str_eq(c.curve[0].point[1].run, "0000000000000002");
 	place_remove(&p);
 }
 END_TEST
@@ -248,7 +343,7 @@ START_TEST(columns_when_nothing_was_swept)
 	place_new(&p);
 	put(&p, &(struct run){"m", "a", 4, 1, {{0}}});
 	refuse_curves(&p, NULL, NULL, ERR_INPUT,
-		"no key takes two numeric values in the 1 run of '%s' to make an x axis; use --x: "
+		"no key takes two values in the 1 run of '%s' to make an x axis; use --x: "
 		"version, model, quant, machine, engine, batch, prompt, generate, depth", p.db);
 	expect_curves(&p, "batch", NULL, "batch ", "simulated: 4,1");
 	refuse_curves(&p, "prompt", NULL, ERR_USAGE, "no run in '%s' has a value of 'prompt'", p.db);
@@ -270,7 +365,7 @@ START_TEST(nothing_to_draw)
 	put(&p, &(struct run){"m", "a", 1, 0, {{"n", "2"}}});
 	place_close(&p);
 	refuse_curves(&p, NULL, NULL, ERR_INPUT,
-		"nothing to draw: of 2 runs in '%s' 1 do not fit, 1 failed, 0 have no numeric 'n'", p.db);
+		"nothing to draw: of 2 runs in '%s' 1 do not fit, 1 failed, 0 have no 'n'", p.db);
 	place_remove(&p);
 }
 END_TEST
@@ -356,7 +451,7 @@ static int count_runs_as_nobody(struct place *p)
 		struct err err = {0};
 		struct curves c = {0};
 		struct query *q;
-		const struct curves_request req = {.metric = "decode_tok_s", .x = "batch"};
+		const struct curves_request req = {.metric = {"decode_tok_s"}, .n_metrics = 1, .x = "batch"};
 		if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
 			_exit(100);
 		if (query_open(p->db, &p->arena, &q, &err) || curves_read(q, &req, &p->arena, &c, &err)) {
@@ -414,6 +509,191 @@ START_TEST(suffixes)
 }
 END_TEST
 
+/* ---- figures ---- */
+
+static void put_uses(struct place *p)
+{
+	const struct store_value run[] = {
+		{.column = "fits", .type = STORE_COUNT, .count = 0},
+		{.column = "model", .type = STORE_TEXT, .text = "m"},
+	};
+	const struct store_value gpu[] = {
+		{.column = "memory", .type = STORE_TEXT, .text = "gpu0"},
+		{.column = "capacity_bytes", .type = STORE_COUNT, .count = 4ull << 30},
+		{.column = "weights_bytes", .type = STORE_COUNT, .count = 5ull << 30},
+		{.column = "overhead_bytes", .type = STORE_COUNT, .count = 1ull << 30},
+	};
+	const struct store_value ram[] = {
+		{.column = "memory", .type = STORE_TEXT, .text = "ram"},
+		{.column = "capacity_bytes", .type = STORE_COUNT, .count = 64ull << 30},
+		{.column = "kv_bytes", .type = STORE_COUNT, .count = 2ull << 30},
+	};
+	const struct store_value link[] = {
+		{.column = "resource", .type = STORE_TEXT, .text = "link"},
+		{.column = "busy", .type = STORE_REAL, .real = 0.75},
+		{.column = "utilisation", .type = STORE_REAL, .real = 0.5},
+		{.column = "critical", .type = STORE_REAL, .real = 0.625},
+	};
+	const struct store_value rest[] = {
+		{.column = "resource", .type = STORE_TEXT, .text = "overhead"},
+		{.column = "critical", .type = STORE_REAL, .real = 0.375},
+	};
+	const struct store_row memory[] = {{gpu, ARRAY_LEN(gpu)}, {ram, ARRAY_LEN(ram)}};
+	const struct store_row resource[] = {{link, ARRAY_LEN(link)}, {rest, ARRAY_LEN(rest)}};
+	const struct store_run r = {
+		.key = "00000000000000ff",
+		.run = {run, ARRAY_LEN(run)},
+		.memory = memory,
+		.n_memory = ARRAY_LEN(memory),
+		.resource = resource,
+		.n_resources = ARRAY_LEN(resource),
+	};
+	struct err err = {0};
+
+	assert_ok(store_put(p->store, &r, &err), err);
+}
+
+static void fill_figure(struct place *p, int (*fill)(struct figure *f, struct err *err), struct figure *f)
+{
+	const struct curves_request req = {.also_no_fit = true, .also_one = true};
+	struct err err = {0};
+
+	*f = (struct figure){
+		.arena = &p->arena, .data.arena = &p->arena, .y_label = "", .names = "", .panels = 1};
+	assert_ok(query_open(p->db, &p->arena, &f->q, &err), err);
+	assert_ok(curves_read(f->q, &req, &p->arena, &f->c, &err), err);
+	assert_ok(fill(f, &err), err);
+	query_close(f->q);
+}
+
+static const char *after_comment(const struct figure *f)
+{
+	return strchr(f->data.at, '\n') + 1;
+}
+
+/* One run that does not fit: 6 GiB in 4, marked there; and in RAM a capacity far above what is used. */
+START_TEST(memory_figure)
+{
+	struct place p;
+	struct figure f;
+
+	place_new(&p);
+	put_uses(&p);
+	place_close(&p);
+	fill_figure(&p, figure_memory, &f);
+	ck_assert_str_eq(after_comment(&f), "0 \"m\"\n\n\n0 \"simulated\"\n\n\n"
+					    "0 4 5 5 5 6 6 NaN\n\n\n0 NaN 0 2 2 2 NaN 2.08\n\n\n");
+	ck_assert_str_eq(f.names, "gpu0 ram");
+	ck_assert_uint_eq(f.panels, 2);
+	ck_assert_str_eq(f.options, "1 -3 3 0 0 1 0 1 1 2 6.96 GiB 0 2.6 GiB 64");
+	place_remove(&p);
+}
+END_TEST
+
+START_TEST(utilisation_figure)
+{
+	struct place p;
+	struct figure f;
+
+	place_new(&p);
+	put_uses(&p);
+	place_close(&p);
+	fill_figure(&p, figure_utilisation, &f);
+	ck_assert_str_eq(after_comment(&f), "0 \"m\"\n\n\n0 \"simulated\"\n\n\n"
+					    "0 62.5 100\n\n\n0 0.75 0.5\n\n\n");
+	ck_assert_str_eq(f.names, "link overhead link");
+	place_remove(&p);
+}
+END_TEST
+
+START_TEST(runs_without_uses)
+{
+	const struct curves_request req = {.also_one = true};
+	struct place p;
+	struct figure f = {.arena = &p.arena, .data.arena = &p.arena, .names = ""};
+	struct err err = {0};
+	char want[256];
+
+	place_new(&p);
+	put(&p, &(struct run){"m", "e", 1, 4, {{"n", "1"}}});
+	place_close(&p);
+	assert_ok(query_open(p.db, &p.arena, &f.q, &err), err);
+	assert_ok(curves_read(f.q, &req, &p.arena, &f.c, &err), err);
+	ck_assert_int_eq(figure_memory(&f, &err), -1);
+	snprintf(want, sizeof(want), "no run in '%s' says what lies in its memories", p.db);
+	assert_err(err, ERR_INPUT, want);
+	ck_assert_int_eq(figure_utilisation(&f, &err), -1);
+	snprintf(want, sizeof(want), "no run in '%s' says how busy its resources are", p.db);
+	assert_err(err, ERR_INPUT, want);
+	query_close(f.q);
+	place_remove(&p);
+}
+END_TEST
+
+/* Characters have no slanted text: names without room become numbers that the axis explains. */
+START_TEST(numbered_names)
+{
+	static const char *const models[] = {"a-machine-with-a-long-name", "another-machine-with-a-long-name"};
+	struct place p;
+	struct figure f;
+
+	place_new(&p);
+	for (size_t i = 0; i < ARRAY_LEN(models); i++)
+		put(&p, &(struct run){models[i], "e", 1, 1, {{0}}});
+	place_close(&p);
+	f = (struct figure){
+		.metric = {&plot_metrics[0]},
+		.n_metrics = 1,
+		.characters = true,
+		.arena = &p.arena,
+		.data.arena = &p.arena,
+	};
+	struct err err = {0};
+	assert_ok(read_curves(&p, NULL, NULL, &f.c, &err), err);
+	assert_ok(figure_curves(&f, &err), err);
+	ck_assert_str_eq(f.x_label, "model: 1 a-machine-with-a-long-name,\n2 another-machine-with-a-long-name");
+	ck_assert_ptr_nonnull(strstr(f.data.at, "0 \"1\"\n1 \"2\"\n"));
+	ck_assert_uint_eq(f.more_rows, 1);
+	place_remove(&p);
+}
+END_TEST
+
+START_TEST(names_in_data)
+{
+	struct arena a;
+	struct data d = {.arena = &a};
+
+	arena_init(&a, NULL, NULL);
+	data_name(&d, "a \"b\"\n\\n", " ");
+	data_number(&d, (double)NAN, " ");
+	data_lines(&d, "m, \"e\", b 1");
+	ck_assert_str_eq(d.at, "\"a 'b' 'n\" NaN \"m,\\n'e',\\nb 1\"\n");
+	arena_release(&a);
+}
+END_TEST
+
+START_TEST(unknown_metric)
+{
+	struct plot_request req = {.kind = "latency", .db = "/nonexistent", .out = "x.svg", .y = "ttft"};
+	struct plot_summary summary;
+	struct arena a;
+	struct err err = {0};
+
+	arena_init(&a, NULL, NULL);
+	ck_assert_int_eq(plot_draw(&req, &a, &summary, &err), -1);
+	assert_err(err, ERR_USAGE, "no metric 'ttft'; did you mean 'ttft_s'?");
+	req.y = "zzz";
+	ck_assert_int_eq(plot_draw(&req, &a, &summary, &err), -1);
+	assert_err(err, ERR_USAGE,
+		"no metric 'zzz'; there are: decode_tok_s, prefill_tok_s, e2e_tok_s, ttft_s, tpot_s, total_s");
+	req.kind = "memory";
+	req.y = "ttft_s";
+	ck_assert_int_eq(plot_draw(&req, &a, &summary, &err), -1);
+	assert_err(err, ERR_USAGE, "a figure of kind 'memory' has no --y: it shows no metric of a run");
+	arena_release(&a);
+}
+END_TEST
+
 START_TEST(unknown_kind)
 {
 	const struct plot_request req = {.kind = "thruput", .db = "/nonexistent", .out = "x.svg"};
@@ -429,5 +709,7 @@ START_TEST(unknown_kind)
 }
 END_TEST
 
-TEST_MAIN("plot", one_swept_key, a_grid, no_grid, units, columns_when_nothing_was_swept, nothing_to_draw,
-	too_many_curves, refused_files, read_only_places, suffixes, unknown_kind)
+TEST_MAIN("plot", one_swept_key, a_grid, names, names_when_nothing_is_a_number, too_many_names, other_requests,
+	no_grid, units, columns_when_nothing_was_swept, nothing_to_draw, too_many_curves, refused_files,
+	read_only_places, suffixes, memory_figure, utilisation_figure, runs_without_uses, numbered_names,
+	names_in_data, unknown_metric, unknown_kind)
