@@ -38,15 +38,36 @@ int ledger_add_memory(struct ledger *l, const char *name, uint64_t capacity_byte
 	return l->n++;
 }
 
-void ledger_book(struct ledger *l, int memory, enum ledger_category c, uint64_t bytes)
+/* The line of that name, made when it is new; NULL when there is no room: the sum counts all the same. */
+static struct ledger_line *line_at(struct ledger *l, int memory, enum ledger_category c, const char *what)
 {
-	uint64_t *used;
+	for (int i = 0; i < l->n_lines; i++) {
+		struct ledger_line *line = &l->line[i];
+		if (line->memory == memory && line->category == c && strcmp(line->what, what) == 0)
+			return line;
+	}
+	if (l->n_lines == LEDGER_MAX_LINES)
+		return NULL;
 
+	struct ledger_line *line = &l->line[l->n_lines++];
+	*line = (struct ledger_line){.memory = memory, .category = c};
+	snprintf(line->what, sizeof(line->what), "%s", what);
+	return line;
+}
+
+void ledger_book(struct ledger *l, int memory, enum ledger_category c, const char *what, uint64_t bytes)
+{
 	row_at(l, memory);
 	if ((unsigned)c >= LEDGER_CATEGORY_N)
 		BUG("no ledger category %d", (int)c);
-	used = &l->row[memory].used_bytes[c];
+
+	uint64_t *used = &l->row[memory].used_bytes[c];
 	*used = sat_add(*used, bytes);
+	if (bytes == 0)
+		return;
+	struct ledger_line *line = line_at(l, memory, c, what ? what : category_names[c]);
+	if (line)
+		line->bytes = sat_add(line->bytes, bytes);
 }
 
 uint64_t ledger_used(const struct ledger *l, int memory)

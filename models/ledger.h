@@ -18,14 +18,27 @@ struct ledger_row {
 	uint64_t used_bytes[LEDGER_CATEGORY_N];
 };
 
+/* What a sum is made of: "weights", "device context", "staging buffers". */
+struct ledger_line {
+	int memory;
+	enum ledger_category category;
+	char what[28];
+	uint64_t bytes;
+};
+
+#define LEDGER_MAX_LINES 96
+
 struct ledger {
 	int n;
 	struct ledger_row row[LEDGER_MAX_MEMORIES];
+	int n_lines;
+	struct ledger_line line[LEDGER_MAX_LINES];
 };
 
 void ledger_init(struct ledger *l);
 int ledger_add_memory(struct ledger *l, const char *name, uint64_t capacity_bytes); /* its index */
-void ledger_book(struct ledger *l, int memory, enum ledger_category c, uint64_t bytes); /* saturates */
+/* Adds bytes to the category, and to the line `what` of it (NULL: the category's own name). Saturates. */
+void ledger_book(struct ledger *l, int memory, enum ledger_category c, const char *what, uint64_t bytes);
 uint64_t ledger_used(const struct ledger *l, int memory);
 uint64_t ledger_free(const struct ledger *l, int memory);    /* 0 when overfull */
 uint64_t ledger_missing(const struct ledger *l, int memory); /* 0 when it fits */

@@ -100,6 +100,20 @@ static void print_placement(const struct placement *p, struct arena *a)
 	putchar('\n');
 }
 
+/* What each memory's sums are made of. */
+static void print_lines(const struct ledger *l)
+{
+	char bytes[32];
+
+	printf("\n  %-8s %-12s %-26s %12s\n", "memory", "category", "", "bytes");
+	for (int memory = 0; memory < l->n; memory++)
+		for (int i = 0; i < l->n_lines; i++)
+			if (l->line[i].memory == memory)
+				printf("  %-8s %-12s %-26s %12s\n", l->row[memory].name,
+					ledger_category_name(l->line[i].category), l->line[i].what,
+					units_format(bytes, sizeof(bytes), (double)l->line[i].bytes, UNIT_BYTES));
+}
+
 int cmd_place(int argc, char **argv)
 {
 	struct cmd_scenario c;
@@ -119,6 +133,7 @@ int cmd_place(int argc, char **argv)
 			cmd_print_heading(c.scenario);
 			print_placement(&p, &c.arena);
 			cmd_print_memory(&p.ledger);
+			print_lines(&p.ledger);
 			if (p.advice[0])
 				printf("\n%s\n", p.advice);
 		}

@@ -218,6 +218,15 @@ static void deal(const struct plan *plan, struct placement *p)
 	}
 }
 
+/* PyTorch's caching allocator gives large tensors segments of their own, in whole 2 MiB (kRoundLarge from kMinLargeAlloc
+   on, c10/cuda/CUDACachingAllocator.cpp); smaller ones share segments. */
+static uint64_t allocator_slack(uint64_t bytes)
+{
+	const uint64_t round = 2 << 20, from = 10 << 20;
+
+	return bytes < from || bytes % round == 0 ? 0 : round - bytes % round;
+}
+
 /* Activations of a pass, and the largest tensor that is brought for one use. */
 static void book_working_memory(const struct plan *plan, struct placement *p)
 {
@@ -229,8 +238,13 @@ static void book_working_memory(const struct plan *plan, struct placement *p)
 	for (int i = 0; i < m->n_tensors; i++)
 		if (p->tensor[i].mode == PLACE_STREAMED && m->tensors[i].bytes > largest)
 			largest = m->tensors[i].bytes;
-	ledger_book(&p->ledger, memory, LEDGER_ACTIVATION, model_activation_bytes(m, rows, w->batch, HIDDEN_ELEMENT_BYTES));
-	ledger_book(&p->ledger, memory, LEDGER_OVERHEAD, largest);
+	ledger_book(&p->ledger, memory, LEDGER_ACTIVATION, "activations",
+		model_activation_bytes(m, rows, w->batch, HIDDEN_ELEMENT_BYTES));
+	ledger_book(&p->ledger, memory, LEDGER_OVERHEAD, "largest offloaded tensor", largest);
+	for (int i = 0; i < m->n_tensors; i++)
+		if (p->tensor[i].mode == PLACE_RESIDENT)
+			ledger_book(&p->ledger, p->tensor[i].memory, LEDGER_OVERHEAD, "allocator rounding",
+				allocator_slack(m->tensors[i].bytes));
 }
 
 static void fill(const struct plan *plan, struct placement *p, struct arena *a)

@@ -111,9 +111,9 @@ static void book_activations(const struct plan *plan, struct placement *p)
 	const struct model *m = plan->job->model;
 	int memory = plan->gpu >= 0 ? plan->gpu_mem : plan->ram;
 
-	ledger_book(&p->ledger, memory, LEDGER_ACTIVATION,
+	ledger_book(&p->ledger, memory, LEDGER_ACTIVATION, "compute buffers",
 		model_activation_bytes(m, chunk, w->batch, HIDDEN_ELEMENT_BYTES));
-	ledger_book(&p->ledger, memory, LEDGER_ACTIVATION,
+	ledger_book(&p->ledger, memory, LEDGER_ACTIVATION, "hidden states",
 		(rows - chunk) * 2 * m->hidden * HIDDEN_ELEMENT_BYTES);
 }
 
@@ -133,7 +133,8 @@ static void book_staging(const struct plan *plan, struct placement *p)
 			kv = bytes;
 	}
 	p->ahead_bytes = plan->flags->buffers * (weights + kv);
-	ledger_book(&p->ledger, plan->job->machine->devices[device].memory, LEDGER_OVERHEAD, p->ahead_bytes);
+	ledger_book(&p->ledger, plan->job->machine->devices[device].memory, LEDGER_OVERHEAD, "staging buffers",
+		p->ahead_bytes);
 }
 
 /* Fills p for plan->n_resident layers, from scratch. */

@@ -173,9 +173,10 @@ static void book_compute_buffers(const struct plan *plan, struct placement *p)
 		rows = plan->flags->ub;
 	uint64_t bytes = model_activation_bytes(plan->job->model, rows, rows, HIDDEN_ELEMENT_BYTES);
 	for (int g = 0; g < plan->n_gpus; g++)
-		ledger_book(&p->ledger, plan->job->machine->devices[plan->gpu[g]].memory, LEDGER_ACTIVATION, bytes);
+		ledger_book(&p->ledger, plan->job->machine->devices[plan->gpu[g]].memory, LEDGER_ACTIVATION,
+			"compute buffer", bytes);
 	if (plan->n_gpus == 0)
-		ledger_book(&p->ledger, plan->ram, LEDGER_ACTIVATION, bytes);
+		ledger_book(&p->ledger, plan->ram, LEDGER_ACTIVATION, "compute buffer", bytes);
 }
 
 /* Weights in RAM that many rows want are copied into the GPU's compute buffer, one tensor at a time. */
@@ -189,7 +190,22 @@ static void book_staging(const struct plan *plan, struct placement *p)
 	for (int i = 0; i < m->n_tensors; i++)
 		if (p->tensor[i].device == plan->cpu && m->tensors[i].group != MODEL_EMBED && m->tensors[i].bytes > largest)
 			largest = m->tensors[i].bytes;
-	ledger_book(&p->ledger, plan->job->machine->devices[plan->gpu[0]].memory, LEDGER_OVERHEAD, largest);
+	ledger_book(&p->ledger, plan->job->machine->devices[plan->gpu[0]].memory, LEDGER_OVERHEAD,
+		"weights on their way", largest);
+}
+
+/* Weights, cache and compute buffer are one cudaMalloc each, in whole 2 MiB. */
+static void book_rounding(const struct plan *plan, struct placement *p)
+{
+	const uint64_t round = 2 << 20;
+
+	for (int g = 0; g < plan->n_gpus; g++) {
+		int memory = plan->job->machine->devices[plan->gpu[g]].memory;
+		uint64_t slack = 0;
+		for (int c = 0; c < LEDGER_OVERHEAD; c++)
+			slack += pad(p->ledger.row[memory].used_bytes[c], round) - p->ledger.row[memory].used_bytes[c];
+		ledger_book(&p->ledger, memory, LEDGER_OVERHEAD, "allocator rounding", slack);
+	}
 }
 
 static void fill(const struct plan *plan, struct placement *p, struct arena *a)
@@ -208,13 +224,15 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 		p->tensor[i] = tensor_spot(plan, &m->tensors[i]);
 		/* A tied output is loaded once more where it is multiplied. */
 		if (m->tensors[i].shared_storage && p->tensor[i].device != plan->cpu)
-			ledger_book(&p->ledger, p->tensor[i].memory, LEDGER_WEIGHTS, m->tensors[i].bytes);
+			ledger_book(&p->ledger, p->tensor[i].memory, LEDGER_WEIGHTS, "tied output, again",
+				m->tensors[i].bytes);
 	}
 	for (uint32_t i = 0; i < m->n_layer; i++)
 		p->kv[i] = on_device(plan, plan->flags->nkvo ? plan->cpu : layer_device(plan, i));
 	place_finish(p);
 	book_compute_buffers(plan, p);
 	book_staging(plan, p);
+	book_rounding(plan, p);
 }
 
 static bool gpus_fit(const struct plan *plan, uint32_t ngl, uint64_t margin, struct arena *a)

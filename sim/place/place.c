@@ -21,7 +21,9 @@ void place_init(struct placement *p, const struct model *m, const struct hw_mach
 	ledger_init(&p->ledger);
 	for (int i = 0; i < hw->n_memories; i++) {
 		ledger_add_memory(&p->ledger, hw->memories[i].name, hw->memories[i].capacity_bytes);
-		ledger_book(&p->ledger, i, LEDGER_OVERHEAD, hw->memories[i].reserved_bytes);
+		ledger_book(&p->ledger, i, LEDGER_OVERHEAD,
+			hw->memories[i].kind == HW_MEMORY_GPU ? "driver and context" : "operating system",
+			hw->memories[i].reserved_bytes);
 	}
 }
 
@@ -89,13 +91,13 @@ void place_finish(struct placement *p)
 		if (spot->memory < 0 || spot->device < 0)
 			BUG("tensor '%s' was not placed", t->name);
 		if (!t->shared_storage)
-			ledger_book(&p->ledger, spot->memory, LEDGER_WEIGHTS, t->bytes);
+			ledger_book(&p->ledger, spot->memory, LEDGER_WEIGHTS, NULL, t->bytes);
 		add_to_part(&p->group[t->layer == MODEL_NO_LAYER ? (int)m->n_layer : t->layer][t->group], spot, t);
 	}
 	for (uint32_t i = 0; i < m->n_layer; i++) {
 		if (p->kv[i].memory < 0)
 			BUG("the KV cache of layer %u was not placed", i);
-		ledger_book(&p->ledger, p->kv[i].memory, LEDGER_KV,
+		ledger_book(&p->ledger, p->kv[i].memory, LEDGER_KV, "KV cache and state",
 			p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, &p->kv_types));
 	}
 }

@@ -13,9 +13,9 @@ START_TEST(booking)
 	ram = ledger_add_memory(&l, "ram", 5000);
 	ck_assert_int_eq(vram, 0);
 	ck_assert_int_eq(ram, 1);
-	ledger_book(&l, vram, LEDGER_WEIGHTS, 300);
-	ledger_book(&l, vram, LEDGER_WEIGHTS, 200);
-	ledger_book(&l, vram, LEDGER_KV, 400);
+	ledger_book(&l, vram, LEDGER_WEIGHTS, NULL, 300);
+	ledger_book(&l, vram, LEDGER_WEIGHTS, NULL, 200);
+	ledger_book(&l, vram, LEDGER_KV, NULL, 400);
 	ck_assert_uint_eq(l.row[vram].used_bytes[LEDGER_WEIGHTS], 500);
 	ck_assert_uint_eq(ledger_used(&l, vram), 900);
 	ck_assert_uint_eq(ledger_free(&l, vram), 100);
@@ -31,10 +31,10 @@ START_TEST(full_to_the_byte_fits)
 
 	ledger_init(&l);
 	ledger_add_memory(&l, "gpu0", 1000);
-	ledger_book(&l, 0, LEDGER_OVERHEAD, 1000);
+	ledger_book(&l, 0, LEDGER_OVERHEAD, NULL, 1000);
 	ck_assert(ledger_fits(&l));
 	ck_assert_uint_eq(ledger_free(&l, 0), 0);
-	ledger_book(&l, 0, LEDGER_ACTIVATION, 1);
+	ledger_book(&l, 0, LEDGER_ACTIVATION, NULL, 1);
 	ck_assert(!ledger_fits(&l));
 	ck_assert_uint_eq(ledger_missing(&l, 0), 1);
 	ck_assert_uint_eq(ledger_free(&l, 0), 0);
@@ -47,9 +47,9 @@ START_TEST(sums_saturate)
 
 	ledger_init(&l);
 	ledger_add_memory(&l, "a name that is longer than a row has room for", UINT64_MAX - 1);
-	ledger_book(&l, 0, LEDGER_KV, UINT64_MAX);
-	ledger_book(&l, 0, LEDGER_KV, UINT64_MAX);
-	ledger_book(&l, 0, LEDGER_WEIGHTS, 5);
+	ledger_book(&l, 0, LEDGER_KV, NULL, UINT64_MAX);
+	ledger_book(&l, 0, LEDGER_KV, NULL, UINT64_MAX);
+	ledger_book(&l, 0, LEDGER_WEIGHTS, NULL, 5);
 	ck_assert_uint_eq(ledger_used(&l, 0), UINT64_MAX);
 	ck_assert_uint_eq(ledger_missing(&l, 0), 1);
 	ck_assert_uint_eq(strlen(l.row[0].name), sizeof(l.row[0].name) - 1);
@@ -63,7 +63,7 @@ START_TEST(as_many_as_there_is_room_for)
 	ledger_init(&l);
 	for (int i = 0; i < LEDGER_MAX_MEMORIES; i++)
 		ck_assert_int_eq(ledger_add_memory(&l, "m", 1), i);
-	ledger_book(&l, LEDGER_MAX_MEMORIES - 1, LEDGER_KV, 2);
+	ledger_book(&l, LEDGER_MAX_MEMORIES - 1, LEDGER_KV, NULL, 2);
 	ck_assert(!ledger_fits(&l));
 }
 END_TEST
