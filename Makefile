@@ -107,6 +107,8 @@ demo: deps ## install what is missing, build, simulate the headline scenario, st
 
 docs: demo ## draw the figures of docs/ anew
 	cp build/demo/throughput.svg docs/headline.svg
+docs-lessons: all ## run the lessons and draw the figures of docs/lessons.md anew
+	scenarios/lessons.sh $(BUILD)/offsim docs/lessons
 golden-update: all ## write what the golden scenarios give now; review the difference like code
 	tests/golden/update.sh $(BUILD)/offsim
 
@@ -204,5 +206,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all deps deps-check demo docs golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all deps deps-check demo docs docs-lessons golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

@@ -136,6 +136,8 @@ int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_
 	if (file_read(path, CSV_MAX_BYTES, a, &text, &len, err))
 		return -1;
 	*csv = (struct csv){.path = path, .at = text, .end = text + len, .next_line = 1, .n_wanted = n_wanted};
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		csv->at += 3; /* the mark that spreadsheets put before UTF-8 */
 	skip_empty_lines(csv);
 	return read_header(csv, wanted, a, err);
 }
@@ -166,4 +168,23 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 		return csv_error(csv, &f, err, "%zu fields where the header has %zu", n, csv->n_columns);
 	}
 	return 1;
+}
+
+void csv_print_field(const char *text, size_t len, FILE *to)
+{
+	bool quote = false;
+
+	for (size_t i = 0; i < len && !quote; i++)
+		quote = text[i] == ',' || text[i] == '"' || text[i] == '\n' || text[i] == '\r';
+	if (!quote) {
+		fwrite(text, 1, len, to);
+		return;
+	}
+	fputc('"', to);
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '"')
+			fputc('"', to);
+		fputc(text[i], to);
+	}
+	fputc('"', to);
 }

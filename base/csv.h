@@ -36,4 +36,7 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err);
 int csv_error(const struct csv *csv, const struct csv_field *f, struct err *err, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
 
+/* Writes a field, in quotes where it must be. */
+void csv_print_field(const char *text, size_t len, FILE *to);
+
 #endif

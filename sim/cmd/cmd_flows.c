@@ -277,11 +277,11 @@ int cmd_flows(int argc, char **argv)
 	intern_init(&f.links, &f.arena);
 	intern_init(&f.streams, &f.arena);
 	intern_init(&f.ways, &f.arena);
-	cmd_catch_interrupts();
 	int status = EXIT_DONE;
 	if (read_links(&f, argv[optind], &err) || read_flows(&f, argv[optind + 1], &err)) {
 		status = cmd_fail(&err);
 	} else {
+		cmd_catch_interrupts();
 		if (!quiet)
 			f.finish = arena_array(&f.arena, sim_time, f.rows.n);
 		if (simulate(&f, &err)) {
@@ -290,9 +290,10 @@ int cmd_flows(int argc, char **argv)
 			printf("%.12g\n", sim_seconds(f.last_finish));
 		} else {
 			puts("id,finish_s");
-			for (size_t i = 0; i < f.rows.n; i++)
-				printf("%.*s,%.12g\n", (int)f.rows.at[i].id_len, f.rows.at[i].id,
-					sim_seconds(f.finish[i]));
+			for (size_t i = 0; i < f.rows.n; i++) {
+				csv_print_field(f.rows.at[i].id, f.rows.at[i].id_len, stdout);
+				printf(",%.12g\n", sim_seconds(f.finish[i]));
+			}
 		}
 	}
 	arena_release(&f.arena);

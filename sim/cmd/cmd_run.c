@@ -32,7 +32,6 @@ int cmd_run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	cmd_catch_interrupts();
 
 	struct err err = {0};
 	struct result r;

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/run/sweep.h"
+
 int cmd_add_set(struct scenario_set *set, size_t *n, const char *command, const char *text, struct arena *a)
 {
 	const char *equals = strchr(text, '=');
@@ -81,6 +83,11 @@ int cmd_scenario_load(struct cmd_scenario *c, struct err *err)
 {
 	if (scenario_load(c->path, c->set, c->n_set, &c->arena, &c->scenario, err))
 		return -1;
+	struct sweep grid;
+	if (c->scenario->sweep && sweep_parse(c->scenario->sweep, &c->arena, &grid, err))
+		return -1;
+	/* From here on there is something to stop in order; before, a signal just ends the program. */
+	cmd_catch_interrupts();
 	if (c->scenario->sweep)
 		fprintf(stderr, "offsim: %s has a 'sweep'; this is its base point\n", c->path);
 	return 0;

@@ -79,7 +79,7 @@ int cmd_bad_option(char **argv, const struct option *options)
 	   lacks its argument, or was given one it does not take, optopt is its val. */
 	const char *word = argv[optind - 1];
 
-	for (const struct option *o = options; o->name; o++) {
+	for (const struct option *o = options; o->name && strncmp(word, "--", 2) == 0; o++) {
 		if (optopt != 0 && o->val == optopt) {
 			return o->has_arg ? cmd_usage_error(argv[0], "option '--%s' needs a value", o->name) :
 					    cmd_usage_error(argv[0], "option '--%s' takes no value", o->name);

@@ -50,6 +50,7 @@ struct plan {
 	const struct ideal_flags *flags;
 	int gpu, gpu_mem, cpu, ram, drive; /* device and memory indices, -1: none */
 	uint32_t n_resident;               /* layers */
+	uint64_t ram_kept_bytes;           /* room in RAM for what is not weights of layers */
 };
 
 static bool resident(const struct plan *plan, uint32_t i)
@@ -137,15 +138,15 @@ static void book_staging(const struct plan *plan, struct placement *p)
 		p->ahead_bytes);
 }
 
-/* Fills p for plan->n_resident layers, from scratch. */
-static void fill(const struct plan *plan, struct placement *p, struct arena *a)
+/* Fills p for plan->n_resident layers, from scratch, with so much RAM kept from layers. */
+static void fill_once(const struct plan *plan, struct placement *p, struct arena *a)
 {
 	const struct model *m = plan->job->model;
 	const struct trace_workload *w = &plan->job->trace->workload;
 	const struct quant_type *kv_type = quant_find(plan->flags->kv_type);
 	bool all = plan->n_resident == m->n_layer;
 	bool embed_on_gpu = plan->gpu >= 0 && (all || m->tied_embeddings);
-	uint64_t ram_booked = embed_on_gpu ? 0 : m->embed.bytes;
+	uint64_t ram_booked = plan->ram_kept_bytes;
 
 	place_init(p, m, plan->job->machine, a);
 	p->kv_types = *KVCACHE_SAME(kv_type);
@@ -172,6 +173,33 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	place_finish(p);
 	book_activations(plan, p);
 	book_staging(plan, p);
+}
+
+/* What RAM holds besides the layers that are placed there, and what the system reserves. */
+static uint64_t ram_besides_layers(const struct plan *plan, const struct placement *p)
+{
+	const struct model *m = plan->job->model;
+	uint64_t used = ledger_used(&p->ledger, plan->ram) - plan->job->machine->memories[plan->ram].reserved_bytes;
+
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		if (p->tensor[m->layers[i].first_tensor].memory == plan->ram)
+			used -= place_layer_bytes(m, (int)i);
+	return used;
+}
+
+/* The same with just as much RAM kept as all else needs: known only when all is placed, since the host may get the
+   output, a cache, buffers. What layers lose goes to the drive, which may need buffers itself. */
+static void fill(const struct plan *plan, struct placement *p, struct arena *a)
+{
+	struct plan settled = *plan;
+
+	fill_once(&settled, p, a);
+	for (int i = 0; i < 3 && plan->drive >= 0 && ledger_missing(&p->ledger, plan->ram) > 0; i++) {
+		uint64_t besides = ram_besides_layers(&settled, p);
+		if (besides > settled.ram_kept_bytes)
+			settled.ram_kept_bytes = besides;
+		fill_once(&settled, p, a);
+	}
 }
 
 static bool gpu_fits(const struct plan *plan, uint32_t n_resident, struct arena *a)
@@ -205,17 +233,38 @@ static uint32_t most_layers(const struct plan *plan, struct arena *a)
 	return fits;
 }
 
+/* Other flags with which all fits; NULL when there are none. */
+static const char *find_fit(const struct plan *plan, struct arena *a)
+{
+	static const enum kv_home homes[] = {KV_GPU, KV_RAM};
+
+	for (size_t i = 0; i < ARRAY_LEN(homes); i++) {
+		struct ideal_flags flags = *plan->flags;
+		struct plan tried = *plan;
+		struct placement p;
+
+		flags.kv = homes[i];
+		tried.flags = &flags;
+		tried.n_resident = plan->gpu < 0 ? 0 : most_layers(&tried, a);
+		fill(&tried, &p, a);
+		if (ledger_fits(&p.ledger))
+			return arena_printf(a, "this would fit: flags.gpu-layers=%u%s", tried.n_resident,
+				(int)homes[i] == plan->flags->kv ? "" : " flags.kv=ram");
+	}
+	return NULL;
+}
+
 static const char *advise(const struct plan *plan, const struct placement *p, uint32_t most, struct arena *a)
 {
 	uint32_t n_layer = plan->job->model->n_layer;
+	const char *fit;
 
+	if (!ledger_fits(&p->ledger)) {
+		fit = plan->gpu < 0 ? NULL : find_fit(plan, a);
+		return fit ? fit : "a larger memory, a drive, a shorter context, a smaller batch or a smaller type is needed";
+	}
 	if (plan->gpu < 0)
 		return "";
-	if (ledger_missing(&p->ledger, plan->gpu_mem) > 0 && most < plan->n_resident && gpu_fits(plan, most, a))
-		return arena_printf(a, "%u of %u layers would fit in GPU memory: flags.gpu-layers=%u", most, n_layer,
-			most);
-	if (!ledger_fits(&p->ledger))
-		return "a larger memory, a shorter context, a smaller batch or a smaller type is needed";
 	if (plan->n_resident == n_layer)
 		return "all layers are in GPU memory";
 	if (most > plan->n_resident)

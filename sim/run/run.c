@@ -19,7 +19,7 @@
 /* A window in the middle that agrees with the line between its neighbours to this share ends the search. */
 #define SKIP_TOLERANCE 1e-4
 /* Windows over which steps that differ at random are averaged. */
-#define RANDOM_WINDOWS 64
+#define RANDOM_WINDOWS 512
 /* Measurement noise that interval80 includes (relative standard deviation, by definition of the interval). */
 #define MEASUREMENT_NOISE 0.05
 /* A resource that limits less of the time than this cannot move the interval. */
@@ -332,7 +332,9 @@ static void fill_resources(const struct job *job, const struct platform *pf, con
 		struct result_resource *res = &r->resource[i];
 		snprintf(res->name, sizeof(res->name), "%s", pf->resource_name[i]);
 		res->busy = tally_busy(&all)[i] / total_s;
-		res->utilisation = tally_moved(&all)[i] / total_s / pf->capacity[i];
+		/* Interpolation may be off in the last digits. */
+		res->busy = fmin(res->busy, 1);
+		res->utilisation = fmin(tally_moved(&all)[i] / total_s / pf->capacity[i], res->busy);
 		res->bytes = pf->counts_bytes[i] ? tally_moved(&all)[i] : NAN;
 		res->critical = tally_charge(&all)[i] / total_s;
 	}
@@ -363,28 +365,31 @@ static void estimate_step(struct estimate *e, const struct model *m, const struc
 	}
 }
 
-/* The mean of the first and the last step: windows make the cost grow ever slower, so no mean is below it. What was
-   fetched ahead before decoding began is spread over the steps. */
+/* The mean over steps. Where they differ by context alone the first and the last do: windows make the cost grow ever
+   slower, so no mean is below theirs. What was fetched ahead before decoding began is spread over the steps. */
 static int upper_bound(const struct placement *p, const struct trace *t, struct arena *a, double *tok_s,
 	struct err *err)
 {
+	uint64_t n = t->smooth ? 2 : t->n_decode < 4 * RANDOM_WINDOWS ? t->n_decode : 4 * RANDOM_WINDOWS;
+	struct arena_mark mark = arena_mark(a);
+	struct trace_cursor c;
 	double seconds = 0;
 
 	*tok_s = NAN;
 	if (t->n_decode == 0)
 		return 0;
-	for (int i = 0; i < 2; i++) {
-		struct trace_cursor c;
+	trace_cursor_init(&c, t, a);
+	for (uint64_t i = 0; i < n; i++) {
 		struct trace_step step;
 		struct estimate e;
 
-		trace_cursor_init(&c, t, a);
-		if (trace_step_get(&c, TRACE_DECODE, i ? t->n_decode - 1 : 0, &step, err))
+		if (trace_step_get(&c, TRACE_DECODE, n > 1 ? i * (t->n_decode - 1) / (n - 1) : 0, &step, err))
 			return -1;
 		estimate_init(&e, p, a);
 		estimate_step(&e, p->model, &step);
-		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode) / 2;
+		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode) / (double)n;
 	}
+	arena_rewind(a, mark);
 	*tok_s = per_second((double)t->workload.batch, seconds);
 	return 0;
 }
@@ -498,18 +503,28 @@ static int most_critical(const struct result *r)
 	return best;
 }
 
+/* What a person can make faster: a whole link, not one direction of it; a drive, not the link to it. */
+static void part_name(const char *resource, char *buf, size_t size)
+{
+	const char *link = strstr(resource, ".link.");
+	bool drive = strncmp(resource, "nvme", 4) == 0;
+
+	snprintf(buf, size, "%.*s", link ? (int)(link - resource) + (drive ? 0 : 5) : (int)strlen(resource), resource);
+}
+
 /* The numbers of the machine that a resource's capacity is made of begin with this. */
 static void number_prefix(const char *resource, char *buf, size_t size)
 {
-	size_t len = strlen(resource);
-	const char *dot = strrchr(resource, '.');
+	char part[RESULT_NAME_MAX];
+	const char *compute = strstr(resource, ".compute");
 
-	if (dot && strcmp(dot, ".compute") == 0)
-		snprintf(buf, size, "%.*s.flops", (int)(dot - resource), resource);
-	else if (dot)
-		snprintf(buf, size, "%.*s.", (int)(dot - resource), resource);
+	part_name(resource, part, sizeof(part));
+	if (compute)
+		snprintf(buf, size, "%.*s.flops", (int)(compute - resource), resource);
+	else if (strstr(resource, ".link."))
+		snprintf(buf, size, "%s.", part);
 	else
-		snprintf(buf, size, "%.*s.bandwidth", (int)len, resource);
+		snprintf(buf, size, "%s.bandwidth", part);
 }
 
 /* How the metric would change if a resource were twice as fast. */
@@ -570,7 +585,7 @@ static int find_gains(struct job *job, const struct result *r, struct run_why *w
 
 static void explain_change(const struct job *job, const struct result *r, struct run_why *why)
 {
-	char was[32], then[32];
+	char was[32], then[32], part[RESULT_NAME_MAX];
 	double now = r->value[why->metric];
 	const char *advice = job->placement->advice;
 
@@ -578,10 +593,11 @@ static void explain_change(const struct job *job, const struct result *r, struct
 		snprintf(why->change, sizeof(why->change), "%s", advice);
 		return;
 	}
+	part_name(why->gain[0].resource, part, sizeof(part));
 	units_format(was, sizeof(was), now, result_fields[why->metric].dim);
 	units_format(then, sizeof(then), now * why->gain[0].factor, result_fields[why->metric].dim);
-	snprintf(why->change, sizeof(why->change), "%s twice as fast would make %s of %s%s%s", why->gain[0].resource,
-		then, was, advice[0] ? "; " : "", advice);
+	snprintf(why->change, sizeof(why->change), "%s twice as fast would make %s of %s%s%s", part, then,
+		was, advice[0] ? "; " : "", advice);
 }
 
 static void explain_why(const struct job *job, const struct platform *pf, const struct outcome *o,
@@ -642,7 +658,14 @@ static int place(const struct scenario *s, const struct trace *t, struct placeme
 {
 	struct engine_job ej = engine_job(s, s->cost, t);
 
-	return s->engine->place(&ej, p, a, err);
+	if (s->engine->place(&ej, p, a, err) == 0)
+		return 0;
+	/* What an engine says of its flags is about where they are written. */
+	if (err->file[0] == '\0' && s->flags_node->pos.file) {
+		struct err said = *err;
+		err_at(err, said.code, &s->flags_node->pos, "%s", said.msg);
+	}
+	return -1;
 }
 
 static void make_trace(struct trace *t, const struct scenario *s, struct arena *a)

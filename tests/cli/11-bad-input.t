@@ -47,6 +47,10 @@ ok 'unknown flag' edited '$a flags: {gpu-layer: 3}' \
 	"s.yaml:6:9: unknown key 'gpu-layer' in the flags of ideal; did you mean 'gpu-layers'?"
 ok 'unknown flag in text' edited '$a flags: -gpu-layer 3' \
 	"s.yaml:6:8: unknown flag '-gpu-layer' of ideal; did you mean 'gpu-layers'?"
+ok 'nonsense to sweep' edited '$a sweep: {workload.batch: 9..1}' "s.yaml:6:25: '9..1' goes nowhere: the step must be positive and LAST no less than FIRST"
+ok 'a flag that its engine refuses' edited '$a flags: {gpu-layers: -1}' \
+	"s.yaml:6:8: flag 'gpu-layers' must be a whole number or auto, not '-1'"
+ok 'an unknown short option' sh -c "'$OFFSIM' run s.yaml -j 2>&1 | grep -q \"unknown option '-j'\""
 ok 'no such file' fails 2 "$OFFSIM" run nowhere.yaml
 good >s.yaml
 ok '--set of an unknown key' refused "--set wrkload.batch: unknown key 'wrkload' in the scenario; did you mean 'workload'?" --set wrkload.batch=3

@@ -428,6 +428,29 @@ START_TEST(the_bottleneck_moves)
 }
 END_TEST
 
+START_TEST(the_bottleneck_moves_and_the_rate_does_not)
+{
+	/*
+	 * a shares link 0 with b, and link 1 with c, which has the 10e9 that a leaves. At 0.1 s b goes and d comes on
+	 * link 1: a still has 5e9, but link 1 is what limits it now.
+	 */
+	struct world *w = WORLD(10e9, 15e9);
+
+	add(w, OP(.amount = 1e9, PATH({0, 1}, {1, 1})));
+	add(w, OP(.amount = 0.5e9, PATH({0, 1})));
+	add(w, OP(.amount = 2e9, PATH({1, 1})));
+	add(w, OP(.not_before = S(0.1), .amount = 0.75e9, PATH({1, 1})));
+	run(w);
+	ck_assert_int_eq(w->end[1], S(0.1));
+	ck_assert_int_eq(w->end[0], S(0.2));
+	ck_assert_int_eq(w->charge[0][0], S(0.1));
+	ck_assert_int_eq(w->charge[0][1], S(0.1));
+	/* 0.25e9 of d and 0.5e9 of c are left at 0.2 s, and share. */
+	ck_assert_int_eq(w->end[3], S(0.1) + S(0.1) + ceil_ps(250000000, 7500000000));
+	drop(w);
+}
+END_TEST
+
 START_TEST(a_kernel_and_a_copy)
 {
 	/*
@@ -1501,7 +1524,8 @@ END_TEST
 
 TEST_MAIN("core", latency_then_bytes, never_early_at_most_1_ps_late, not_done_at_t_minus_1, latency_alone,
 	a_cap, weight_2, two_share_then_one_has_all, two_equal_ones_end_together, a_late_arrival,
-	one_comes_as_another_goes, the_bottleneck_moves, a_kernel_and_a_copy,
+	one_comes_as_another_goes, the_bottleneck_moves,
+	the_bottleneck_moves_and_the_rate_does_not, a_kernel_and_a_copy,
 	a_cpu_layer_and_dma_share_the_bus, two_way_traffic, strangers_are_left_alone, busy_and_moved,
 	a_unit_with_one_place, a_unit_with_two_places, nobody_jumps_the_queue, streams_keep_issue_order,
 	not_before, dependencies, ties_by_priority_then_creation, a_very_long_chain_takes_no_time,

@@ -264,6 +264,55 @@ START_TEST(full_ram_spills_to_the_drive)
 }
 END_TEST
 
+START_TEST(more_ram_never_stops_fitting)
+{
+	/* With a drive to spill to, whatever else is in RAM: output and cache on the host, a cache that is streamed. */
+	static const char *const how[] = {"flags.host=compute flags.gpu-layers=3", "flags.kv=ram flags.gpu-layers=3"};
+
+	for (size_t h = 0; h < ARRAY_LEN(how); h++) {
+		for (int gib = 4; gib <= 20; gib++) {
+			char set[128];
+			snprintf(set, sizeof(set), "%s machine.ram.capacity=%dGiB", how[h], gib);
+			struct result r = run(BASE PROMPT_64, set, false);
+			ck_assert_msg(r.fits, "%s: lacks %llu", set, (unsigned long long)ledger_missing(&r.memory, 1));
+		}
+	}
+}
+END_TEST
+
+START_TEST(gains_are_what_a_faster_machine_gives)
+{
+	/* The drive sets the pace; "twice as fast" must agree with a machine whose drive is. */
+	struct ran ran;
+	struct run_options o = {.gains = true};
+	struct run_why why;
+	struct err err = {0};
+	struct result r;
+	static const char slow[] = "flags.gpu-layers=0 machine.ram.capacity=4GiB";
+
+	load(&ran, BASE PROMPT_64, slow);
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &r, &why, &err), err);
+	ck_assert_str_eq(why.gain[0].resource, "nvme0.link.d2h");
+	double faster = run(BASE PROMPT_64, "flags.gpu-layers=0 machine.ram.capacity=4GiB machine.nvme0.read=12.88GB/s "
+					    "machine.nvme0.write=10.2GB/s", false).value[RESULT_DECODE_TOK_S];
+	assert_close(why.gain[0].factor, faster / r.value[RESULT_DECODE_TOK_S], 1e-3);
+	ck_assert(why.gain[0].factor > 1.5);
+	arena_release(&ran.arena);
+}
+END_TEST
+
+START_TEST(drawn_experts_do_not_beat_their_bound)
+{
+	for (int seed = 1; seed <= 8; seed++) {
+		char set[160];
+		snprintf(set, sizeof(set), "model=mixtral-8x7b quant=q4_0 flags.gpu-layers=0 workload.batch=2 seed=%d", seed);
+		struct result r = run(BASE "workload: {prompt: 8, generate: 100}\n", set, true);
+		ck_assert_msg(r.value[RESULT_DECODE_TOK_S] <= r.value[RESULT_UPPER_BOUND_TOK_S] * (1 + 1e-9), "seed %d: %g "
+			"above %g", seed, r.value[RESULT_DECODE_TOK_S], r.value[RESULT_UPPER_BOUND_TOK_S]);
+	}
+}
+END_TEST
+
 START_TEST(same_seed_same_bytes)
 {
 	static const char moe[] = "model=mixtral-8x7b quant=q4_0 flags.gpu-layers=9 workload.batch=5";
@@ -325,5 +374,6 @@ TEST_MAIN("run", resident_step_is_bytes_over_bandwidth, streamed_step_is_bytes_o
 	prefill_is_arithmetic_over_flops, skipping_steps_agrees_with_all, no_run_beats_its_bound, shares_sum_to_one,
 	broken_copy_unit_shows, all_rates_doubled_halves_all_times, more_memory_is_never_slower,
 	more_resident_layers_are_never_slower, batch_pays_for_streamed_layers_and_not_for_the_host,
-	cheaper_bytes_are_faster, what_does_not_fit_is_a_result, full_ram_spills_to_the_drive, same_seed_same_bytes,
+	cheaper_bytes_are_faster, what_does_not_fit_is_a_result, more_ram_never_stops_fitting, gains_are_what_a_faster_machine_gives,
+	drawn_experts_do_not_beat_their_bound, full_ram_spills_to_the_drive, same_seed_same_bytes,
 	key_is_of_contents, order_of_operations)

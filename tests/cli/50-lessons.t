@@ -1,0 +1,184 @@
+#!/bin/sh
+# The lessons: each is swept as its file says, and the number that its head promises is held.
+. tests/cli/tap.sh
+command -v sqlite3 >/dev/null || skip_all 'sqlite3 is not installed'
+
+lessons=scenarios/lessons
+
+swept() { # NN
+	"$OFFSIM" sweep $lessons/"$1"-*.yaml --db "$tmp/$1.db" >/dev/null &&
+		[ "$(sqlite3 "$tmp/$1.db" "select count(*) from run where status = 'failed'")" = 0 ]
+}
+# at NN COLUMN KEY=VALUE...: of the swept run that has these.
+at() {
+	at_db=$tmp/$1.db
+	at_sql="select $2 from run as r where 1"
+	shift 2
+	for at_pair; do
+		at_sql="$at_sql and exists (select 1 from run_param as p where p.key = r.key and p.name = '${at_pair%%=*}' and p.value = '${at_pair#*=}')"
+	done
+	sqlite3 "$at_db" "$at_sql"
+}
+# one NN NUMBER KEY=VALUE...: of its base point with these set.
+one() {
+	one_file=$(echo $lessons/"$1"-*.yaml)
+	one_name=$2
+	shift 2
+	for one_pair; do
+		shift
+		set -- "$@" --set "$one_pair"
+	done
+	"$OFFSIM" run "$one_file" "$@" --json --no-db 2>/dev/null |
+		sed -n 's/.*"'"$one_name"'": *\([0-9][^,} ]*\).*/\1/p' | head -n 1
+}
+# between LOW EXPRESSION HIGH
+between() {
+	[ "$(sqlite3 :memory: "select ($2) between $1 and $3")" = 1 ] ||
+		{ echo "$2 = $(sqlite3 :memory: "select $2"), not $1 to $3"; return 1; }
+}
+
+for lesson in "$lessons"/[0-9]*.yaml; do
+	lesson=${lesson##*/}
+	ok "$lesson" swept "${lesson%%-*}"
+done
+
+# 01: link rate over 13.96 GB; the ratios are those of measured links.
+link() { at 01 decode_tok_s flags.gpu-layers="$3" machine.gpu0.link.gen="$1" machine.gpu0.link.width="$2"; }
+ok '01: H100, resident against PCIe 5 x16: 45' between 43.5 "$(link 5 16 32) / $(link 5 16 0)" 46.5
+ok '01: on paper 49' between 47.5 "(select $(at 01 upper_bound_tok_s flags.gpu-layers=32 machine.gpu0.link.gen=5 machine.gpu0.link.width=16)
+	/ $(at 01 upper_bound_tok_s flags.gpu-layers=0 machine.gpu0.link.gen=5 machine.gpu0.link.width=16))" 50.5
+ok '01: against PCIe 4 x16: 100' between 97 "$(link 4 16 32) / $(link 4 16 0)" 103
+ok '01: against PCIe 3 x8: 412' between 400 "$(link 3 8 32) / $(link 3 8 0)" 424
+ok '01: 25 GB/s over 13.96 GB' between 1.74 "$(link 4 16 0)" 1.84
+
+# 02
+offload() { at 02 decode_tok_s flags.max_memory.0="$1" machine="$2"; }
+ok '02: RTX 4090, 48 times' between 43 "$(offload 16GiB desktop-rtx4090-ddr5) / $(offload 2GiB desktop-rtx4090-ddr5)" 53
+ok '02: the faster the GPU the larger the gap' between 1.4 "$(offload 16GiB server-a100-80gb) / $(offload 2GiB server-a100-80gb)
+	/ $(offload 16GiB desktop-rtx4090-ddr5) * $(offload 2GiB desktop-rtx4090-ddr5)" 1.7
+ok '02: a fifteenth in RAM: 4 to 7 times' between 3.5 "$(offload 16GiB server-a100-80gb) / $(offload 15GiB server-a100-80gb)" 7.5
+ok '02: OPT-30B, T4, batch 8: published 0.62 tok/s' between 0.8 "$(one 02 e2e_tok_s model=opt-30b machine=gcp-t4-208gb \
+	flags.device_map=cpu_offload workload.batch=8 workload.prompt=512 workload.generate=32 workload.depth=0) / 0.62" 1.2
+# The publisher's placement: 20.7, 22.3 and 14.1 GB. The reserve for the largest layer makes them larger limits.
+titan='{gpu0: titan-rtx, gpu1: titan-rtx, ram: {part: ddr4, capacity: 32GiB, rate: 3200MT/s, channels: 2}, cpu0: ryzen-9-5950x, nvme0: {part: nvme-gen3, capacity: 1TB}}'
+on_titans() { # NUMBER KEY=VALUE...
+	on_titans_name=$1
+	shift
+	one 02 "$on_titans_name" "machine=$titan" 'flags.max_memory={0: 21.5GiB, 1: 23GiB, cpu: 30GiB}' \
+		flags.offload_folder=offload workload.prompt=8 workload.depth=0 model=opt-30b "$@"
+}
+ok '02: OPT-30B, 2 Titan RTX: published 2.37 s a token' between 0.8 "$(on_titans tpot_s) / 2.37" 1.2
+
+# 03
+layers() { at 03 "$2" flags.gpu-layers="$1" machine.gpu0.link.gen=4; }
+ok '03: the time is linear in the layers' between 0.99 "($(layers 0 tpot_s) - $(layers 8 tpot_s)) /
+	($(layers 16 tpot_s) - $(layers 24 tpot_s))" 1.01
+ok '03: half of the layers, twice the rate' between 1.98 "$(layers 16 decode_tok_s) / $(layers 0 decode_tok_s)" 2.02
+ok '03: the last two layers are worth more than thirty' between 1.3 "($(layers 32 decode_tok_s) - $(layers 30 decode_tok_s)) /
+	($(layers 30 decode_tok_s) - $(layers 0 decode_tok_s))" 1.8
+ok '03: Llama-3-70B, A100, all streamed: published 5.3 s' between 0.9 \
+	"$(one 03 tpot_s model=llama-3-70b machine=server-a100-80gb flags.gpu-layers=0) / 5.3" 1.1
+ok '03: Llama-2-70B, RTX 4090: published 4.54 s' between 0.9 \
+	"$(one 03 tpot_s model=llama-2-70b machine.ram.capacity=256GiB) / 4.54" 1.1
+
+# 04
+bits() { at 04 decode_tok_s machine.gpu0.memory="$1" quant="$2"; }
+ok '04: 24 GB: 4 bits that fit against 8 that do not: 6.7' between 5.7 "$(bits 24GiB q4_k_m) / $(bits 24GiB q8_0)" 7.7
+ok '04: against 16 bits: 23' between 20 "$(bits 24GiB q4_k_m) / $(bits 24GiB f16)" 26
+ok '04: 80 GB, all fit: 2.7' between 2.3 "$(bits 80GiB q4_k_m) / $(bits 80GiB f16)" 3.0
+ok '04: 8B, F16: published 54.34' between 0.9 "$(one 04 decode_tok_s model=llama-3-8b quant=f16) / 54.34" 1.1
+ok '04: 8B, Q4_K_M: published 127.74' between 0.9 "$(one 04 decode_tok_s model=llama-3-8b) / 127.74" 1.1
+
+# 06
+batch() { at 06 decode_tok_s flags="--gpu-layers $1" workload.batch="$2"; }
+ok '06: streamed, 1024 times the batch' between 973 "$(batch 0 1024) / $(batch 0 1)" 1024
+ok '06: on the CPU, up to 4' between 3.8 "$(batch '0 --host compute' 4) / $(batch '0 --host compute' 1)" 4
+ok '06: on the CPU, not after 16' between 0.99 "$(batch '0 --host compute' 1024) / $(batch '0 --host compute' 16)" 1.01
+ok '06: streaming overtakes the CPU at 19' between 18 "$(batch '0 --host compute' 16) / $(batch 0 1)" 20
+ok '06: resident, flat from 64 on' between 0.98 "$(batch 32 512) / $(batch 32 64)" 1.02
+ok '06: resident, 1024 do not fit' test "$(at 06 status flags='--gpu-layers 32' workload.batch=1024)" = does_not_fit
+ok '06: KV cache in RAM, flat from 16 on' between 0.98 "$(batch '32 --kv ram' 1024) / $(batch '32 --kv ram' 16)" 1.02
+
+# 07: bytes in GPU memory: streamed ones are written and read.
+use() { sqlite3 "$tmp/07.db" "select u.$2 from resource_use as u join run_param as p using (key)
+	where u.resource = '$1' and p.name = 'flags.gpu-layers' and p.value = '$3'"; }
+ok '07: GPU memory 8.2 %' between 0.95 "$(use gpu0 utilisation 40) / 0.082" 1.05
+ok '07: arithmetic under 0.2 %' between 0.0005 "$(use gpu0.compute utilisation 40)" 0.002
+ok '07: the link is full' between 0.99 "$(use gpu0.link.h2d utilisation 40)" 1
+ok '07: something runs on the GPU nearly always' between 0.95 "$(use gpu0 busy 40)" 1
+
+# 08: the ratio of the bytes left in RAM, 4.77 over 2.23 GB, less the time of the GPU
+auto=$(one 08 decode_tok_s)
+ok '08: auto takes what 20.95 GiB would' between 0.98 "$auto / $(at 08 decode_tok_s flags.max_memory.0=20.95GiB)" 1.02
+ok '08: 13B: 1.9 times' between 1.75 "$(at 08 decode_tok_s flags.max_memory.0=23GiB) / $auto" 2.14
+ok '08: 70B on 80 GB: 1.11 times' between 1.07 "$(one 08 decode_tok_s model=llama-3-70b machine=server-a100-80gb \
+	flags.max_memory.0=78GiB) / $(one 08 decode_tok_s model=llama-3-70b machine=server-a100-80gb)" 1.15
+
+# 09: 58.57 GB on disk
+disk() { at 09 tpot_s machine.nvme0.part="$1" machine.ram.capacity="$2"; }
+for drive in nvme-gen5:10.5 nvme-gen4:5.9 nvme-gen3:2.6 sata-ssd:0.54 cloud-disk-gcp-pd:0.508; do
+	ok "09: ${drive%:*}: time in RAM + bytes / rate" between 0.95 "$(disk ${drive%:*} 64GiB) /
+		($(disk ${drive%:*} 256GiB) + 58.57 / ${drive#*:})" 1.05
+done
+ok '09: PCIe 4 twice the time of RAM, SATA twelve times' between 5.5 "$(disk sata-ssd 64GiB) / $(disk nvme-gen4 64GiB)" 6.5
+# Its drive is not stated: between an ordinary PCIe 4 and a SATA drive.
+ok '09: OPT-30B, 32 bits: published 33.9 s' between "$(on_titans tpot_s quant=f32 machine.nvme0.part=nvme-gen4)" 33.9 \
+	"$(on_titans tpot_s quant=f32 machine.nvme0.part=sata-ssd)"
+ok '09: OPT-175B, T4: published 0.01 tok/s, rounded' between 0.005 "$(one 09 e2e_tok_s model=opt-175b machine=gcp-t4-208gb \
+	workload.batch=2 workload.prompt=512 workload.generate=32 workload.depth=0)" 0.015
+
+# 10
+slot() { at 10 "$2" engine="$1" machine.gpu0.link.gen="$3" machine.gpu0.link.width="$4"; }
+ok '10: streamed decode: 4.13' between 4.0 "$(slot ideal decode_tok_s 4 16) / $(slot ideal decode_tok_s 3 8)" 4.26
+ok '10: llama.cpp decode: none' between 0.99 "$(slot llama.cpp decode_tok_s 4 16) / $(slot llama.cpp decode_tok_s 3 8)" 1.01
+ok '10: llama.cpp prefill: half' between 1.8 "$(slot llama.cpp prefill_tok_s 4 16) / $(slot llama.cpp prefill_tok_s 3 8)" 2.1
+pinned() { one 10 prefill_tok_s flags.no-mmap=yes machine.gpu0.link.gen="$1" machine.gpu0.link.width="$2"; }
+ok '10: with --no-mmap: a third' between 2.6 "$(pinned 4 16) / $(pinned 3 8)" 3.2
+
+# 15
+ok '15: A6000, 70B: published 14.58' between 0.8 "$(at 15 decode_tok_s model=llama-3-70b machine.gpu0=rtx-a6000) / 14.58" 1.2
+ok '15: RTX 4090, 70B: published 3.1' between 0.8 "$(at 15 decode_tok_s model=llama-3-70b machine.gpu0=rtx-4090) / 3.1" 1.2
+ok '15: A6000, 8B: published 102.22' between 0.8 "$(at 15 decode_tok_s model=llama-3-8b machine.gpu0=rtx-a6000) / 102.22" 1.2
+ok '15: RTX 3090, 8B: published 111.74' between 0.8 "$(at 15 decode_tok_s model=llama-3-8b machine.gpu0=rtx-3090) / 111.74" 1.2
+
+# 16
+size() { at 16 decode_tok_s model=qwen2.5-"$1" quant="$2"; }
+ok '16: over the edge: 14' between 12 "$(size 32b q4_k_m) / $(size 72b q4_k_m)" 16
+ok '16: within: twice the model, half the rate' between 1.9 "$(size 14b q4_k_m) / $(size 32b q4_k_m)" 2.4
+ok '16: 14B at 8 bits beats 32B at 4' between 1.2 "$(size 14b q8_0) / $(size 32b q4_k_m)" 1.7
+ok '16: 8B against 70B: published 41 times' between 0.75 \
+	"$(one 16 decode_tok_s model=llama-3-8b) / $(one 16 decode_tok_s model=llama-3-70b) / 41.2" 1.25
+
+# 18: at least half of what the bytes allow, and no more than all
+moe() { at 18 "$2" model="$1" flags="$3"; }
+for model in mixtral-8x7b qwen3-30b-a3b deepseek-v2-lite; do
+	gain="($(moe $model decode_tok_s '-ngl 99 --cpu-moe') / $(moe $model decode_tok_s '-ngl 2') - 1)"
+	bytes="($(moe $model upper_bound_tok_s '-ngl 99 --cpu-moe') / $(moe $model upper_bound_tok_s '-ngl 2') - 1)"
+	ok "18: $model: half to all of what the bytes allow" between 0.5 "$gain / $bytes" 1
+done
+ok '18: Qwen3-30B-A3B 1.4' between 1.3 "$(moe qwen3-30b-a3b decode_tok_s '-ngl 99 --cpu-moe') /
+	$(moe qwen3-30b-a3b decode_tok_s '-ngl 2')" 1.57
+ok '18: Mixtral 1.1' between 1.05 "$(moe mixtral-8x7b decode_tok_s '-ngl 99 --cpu-moe') /
+	$(moe mixtral-8x7b decode_tok_s '-ngl 2')" 1.13
+ok '18: prefill hardly changes' between 0.95 "$(moe qwen3-30b-a3b prefill_tok_s '-ngl 99 --cpu-moe') /
+	$(moe qwen3-30b-a3b prefill_tok_s '-ngl 2')" 1.1
+oss() { one 18 decode_tok_s model=gpt-oss-120b quant=mxfp4 flags.cpu-moe=no "$@"; }
+ok '18: gpt-oss-120b at 19 GB: 1.4, published 1.8 elsewhere' between 1.25 "$(oss flags.n-cpu-moe=26) / $(oss flags.ngl=12)" 1.8
+
+# 19
+ubatch() { at 19 prefill_tok_s flags.ub="$1" flags.load-mode="$2"; }
+ok '19: -ub 4096 over 512: 7, users say 3 to 8' between 6 "$(ubatch 4096 mmap) / $(ubatch 512 mmap)" 8
+ok '19: pinned over pageable: 1.9' between 1.8 "$(ubatch 512 none) / $(ubatch 512 mmap)" 1.94
+ok '19: less at 4096' between 1.4 "$(ubatch 4096 none) / $(ubatch 4096 mmap)" 1.8
+# From prefill rates, the time of a prompt of $1 tokens.
+prompt() {
+	prompt_tokens=$1
+	shift
+	echo "($prompt_tokens / $(one 19 prefill_tok_s model=llama-3.1-70b quant=q4_0 flags.ngl=40 flags.cpu-moe=no workload.prompt="$prompt_tokens" "$@"))"
+}
+ok '19: below 32 tokens the CPU computes' between 1.85 "$(prompt 31) / $(prompt 16)" 2
+ok '19: from 32 on the link takes its time' between 0.98 "$(prompt 64) / $(prompt 32)" 1.05
+ok '19: not with --no-op-offload' between 1.9 "$(prompt 64 flags.no-op-offload=yes) / $(prompt 32 flags.no-op-offload=yes)" 2.05
+at_512() { one 19 prefill_tok_s workload.prompt=512 flags.load-mode="$1"; }
+ok '19: 512 tokens: published 508, between mmap and --no-mmap' between "$(at_512 mmap)" 508 "$(at_512 none)"
+finish
