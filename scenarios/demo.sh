@@ -31,7 +31,7 @@ simulate
 
 step "2. The same with other numbers of layers on the GPU and other links; all are stored in $db"
 printf '%22s %12s %12s %12s\n' 'layers on the GPU' 'PCIe 3 x16' 'PCIe 4 x16' 'PCIe 5 x16'
-for layers in 0 8 16 24 32 40 48 56; do
+for layers in 0 8 16 24 32 40 47 55; do
 	printf '%22d' "$layers"
 	for gen in 3 4 5; do
 		json=$(simulate --set "flags.gpu-layers=$layers" --set "machine.gpu0.link.gen=$gen" --json)

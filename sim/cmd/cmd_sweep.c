@@ -12,13 +12,13 @@
 
 static void usage(void)
 {
-	puts("usage: offsim sweep SCENARIO.yaml --db FILE [-j N] [--shard I/N] [--set KEY=VALUE]... [--json]\n"
+	puts("usage: offsim sweep SCENARIO.yaml [--db FILE] [-j N] [--shard I/N] [--set KEY=VALUE]... [--json]\n"
 	     "\n"
 	     "Simulates every point of the scenario's 'sweep:' grid that FILE does not hold yet. Stopped or killed, the\n"
 	     "same command goes on where it was. A point that fails is stored with its message.\n"
 	     "\n"
 	     "  -j N             workers (default: one for each processor)\n"
-	     "      --db FILE    database to store in\n"
+	     "      --db FILE    database to store in (default results.db)\n"
 	     "      --shard I/N  only the I-th of N parts, I from 1; merge them afterwards\n"
 	     "      --set K=V    override a key at every point\n"
 	     "      --json       {points, done, skipped, failed, wall_s, points_per_s} on standard output\n"
@@ -120,7 +120,7 @@ int cmd_sweep(int argc, char **argv)
 	};
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct sweep_options o = {
-		.workers = processors > 0 ? (unsigned)processors : 1, .shard = 1, .n_shards = 1, .interrupted = &cmd_interrupted};
+		.db = "results.db", .workers = processors > 0 ? (unsigned)processors : 1, .shard = 1, .n_shards = 1, .interrupted = &cmd_interrupted};
 	bool json = false;
 	struct arena a;
 	int c, status = -1;
@@ -156,8 +156,6 @@ int cmd_sweep(int argc, char **argv)
 	}
 	if (status < 0 && argc - optind != 1)
 		status = cmd_usage_error("sweep", "expected one SCENARIO.yaml, not %d", argc - optind);
-	if (status < 0 && !o.db)
-		status = cmd_usage_error("sweep", "where to store? --db FILE");
 	if (status < 0) {
 		o.path = argv[optind];
 		o.set = set;

@@ -17,7 +17,14 @@ static void usage(void)
 	puts("usage: offsim validate CORPUS.csv [--tier A,B] [--engine NAME] [-j N] [--max-median SHARE] [--json]\n"
 	     "\n"
 	     "Runs every row of a corpus of published measurements whose engine, model and machine are known, says why\n"
-	     "for the others, and prints how far the predictions are off. Rows of a group share a weight of one.\n"
+	     "for the others, and prints how far the predictions are off. Rows of a group (one owner's machine or thread)\n"
+	     "share a weight of one.\n"
+	     "\n"
+	     "  error         |predicted / measured - 1|, its median and 90th percentile\n"
+	     "  bias          median of predicted / measured, less 1\n"
+	     "  coverage 80   share of measured values inside the predicted 80 % intervals\n"
+	     "  pair order    share of pairs of a group, 10 % apart when measured, that are predicted in that order\n"
+	     "  remarks       facts that a row leaves open, filled by the same defaults for all\n"
 	     "\n"
 	     "      --tier A,B          tiers that are scored (default A,B)\n"
 	     "      --engine NAME       only rows of this engine\n"
@@ -61,13 +68,13 @@ static void print_json(const struct validate *v)
 	json_decref(root);
 }
 
-static void print_rows(const struct validate *v, const char *engine)
+static void print_rows(const struct validate *v)
 {
 	printf("%-7s %-16s %-26s %-8s %4s %11s %11s %7s  %s\n", "id", "engine", "model", "metric", "tier", "predicted",
 		"measured", "ratio", "");
 	for (size_t i = 0; i < v->n; i++) {
 		const struct validate_row *r = &v->row[i];
-		if (engine && strcmp(engine, r->engine) != 0)
+		if (r->status == VALIDATE_SKIPPED)
 			continue;
 		printf("%-7s %-16.16s %-26.26s %-8s %4s ", r->id, r->engine, r->model, validate_metric_name(r->metric), r->tier);
 		if (r->status == VALIDATE_OK)
@@ -93,7 +100,11 @@ static void print_summary(const struct validate *v)
 			printf(" %10.1f%%", 100 * s->pair_order);
 		putchar('\n');
 	}
-	printf("\n%zu of %zu rows of the scored tiers ran\n", v->n_ran, v->n_scored);
+	size_t skipped = 0;
+	for (size_t i = 0; i < v->n; i++)
+		skipped += v->row[i].status == VALIDATE_SKIPPED;
+	printf("\n%zu of %zu rows of the scored tiers ran; %zu rows of engines that are not modelled, or were not asked for, "
+	       "are not shown (--json has all)\n", v->n_ran, v->n_scored, skipped);
 }
 
 static double worst_median(const struct validate *v)
@@ -176,9 +187,12 @@ int cmd_validate(int argc, char **argv)
 	} else if (json) {
 		print_json(&v);
 	} else {
-		print_rows(&v, o.engine);
+		print_rows(&v);
 		print_summary(&v);
 	}
+	if (status == EXIT_DONE && v.n_scored == 0)
+		status = cmd_usage_error("validate", "no row of tiers %s%s%s", tiers, o.engine ? " and engine " : "",
+			o.engine ? o.engine : "");
 	if (status == EXIT_DONE && worst_median(&v) > max_median)
 		status = EXIT_BOUND;
 	arena_release(&a);

@@ -1,5 +1,5 @@
 /*
- * ideal.c - the engine nobody has: perfect prefetch and no overheads. What it cannot do, no engine can.
+ * ideal.c - the engine nobody has: perfect prefetch and no overheads. With its placement, none is faster.
  *
  *	copies   ══[L1 attn][L1 ffn]══[L3 attn][L3 ffn]══[L5 …      as early as a staging buffer is free
  *	kernels    [L0…][L1…     ][L2…][L3…   ][L4…]                as soon as their bytes are there
@@ -480,7 +480,7 @@ static int ideal_lower(struct exec *x, void *state, const struct trace_step *ste
 const struct engine_ops engine_ideal = {
 	.name = "ideal",
 	.version = "1",
-	.help = "perfect prefetch, no overheads: the bound for every real engine",
+	.help = "perfect prefetch, no overheads: a bound for engines that place and compute alike",
 	.flag = ideal_flag,
 	.n_flags = ARRAY_LEN(ideal_flag),
 	.flags_size = sizeof(struct ideal_flags),

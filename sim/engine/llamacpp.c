@@ -266,6 +266,32 @@ static uint32_t most_layers(const struct plan *plan, uint64_t margin, struct are
 	return fits;
 }
 
+/* All layers are on the GPU: are experts in RAM that would fit there too? */
+static const char *advise_experts(const struct plan *plan, struct arena *a)
+{
+	struct llamacpp_flags flags = *plan->flags;
+	struct plan tried = *plan;
+	uint64_t held = flags.cpu_moe ? plan->job->model->n_layer : flags.n_cpu_moe, fits = held, too_few = 0;
+
+	if (held == 0)
+		return "all layers are on the GPU";
+	flags.cpu_moe = false;
+	flags.n_cpu_moe = 0;
+	tried.flags = &flags;
+	if (gpus_fit(&tried, tried.ngl, 0, a))
+		return "all experts would fit in GPU memory as well: leave out --cpu-moe and --n-cpu-moe";
+	while (fits - too_few > 1) {
+		flags.n_cpu_moe = too_few + (fits - too_few) / 2;
+		if (gpus_fit(&tried, tried.ngl, 0, a))
+			fits = flags.n_cpu_moe;
+		else
+			too_few = flags.n_cpu_moe;
+	}
+	if (fits == held)
+		return "no further layer's experts fit in GPU memory";
+	return arena_printf(a, "experts of more layers would fit in GPU memory: --n-cpu-moe %llu", (unsigned long long)fits);
+}
+
 static const char *advise(const struct plan *plan, const struct placement *p, struct arena *a)
 {
 	uint32_t all = plan->job->model->n_layer + 1, most;
@@ -277,7 +303,7 @@ static const char *advise(const struct plan *plan, const struct placement *p, st
 		return most < plan->ngl ? arena_printf(a, "-ngl %u would fit the GPU", most) :
 					  "more RAM, a shorter context or a smaller type is needed";
 	if (plan->ngl >= all)
-		return "all layers are on the GPU";
+		return advise_experts(plan, a);
 	if (most > plan->ngl)
 		return arena_printf(a, "-ngl %u would fit as well, %u layers more", most, most - plan->ngl);
 	return arena_printf(a, "-ngl %u is the most that fits", plan->ngl);

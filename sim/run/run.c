@@ -603,25 +603,23 @@ static void explain_change(const struct job *job, const struct result *r, struct
 static void explain_why(const struct job *job, const struct platform *pf, const struct outcome *o,
 	const struct result *r, int top, struct run_why *why)
 {
-	const struct result_resource *res = &r->resource[top];
 	bool decode = o->decode.v[0] >= o->prefill.v[0];
-	double steps = decode ? (double)job->trace->n_decode : 1;
-	double moved = tally_moved(decode ? &o->decode : &o->prefill)[top] / steps;
-	const char *step = decode ? "a decode step" : "the prefill";
+	const struct tally *phase = decode ? &o->decode : &o->prefill;
+	double moved = tally_moved(phase)[top] / (decode ? (double)job->trace->n_decode : 1);
+	double limited_s = tally_charge(phase)[top], percent = fmin(100, 100 * limited_s / phase->v[0]);
+	double reached = fmin(pf->capacity[top], tally_moved(phase)[top] / limited_s);
+	const char *name = r->resource[top].name;
 	char amount[32], rate[32];
 
-	if (pf->counts_bytes[top]) {
-		const struct tally *phase = decode ? &o->decode : &o->prefill;
-		double reached = fmin(pf->capacity[top], tally_moved(phase)[top] / tally_charge(phase)[top]);
-
-		units_format(amount, sizeof(amount), moved, UNIT_BYTES);
-		units_format(rate, sizeof(rate), reached, UNIT_BYTES_RATE);
-		snprintf(why->why, sizeof(why->why), "%s moves %s through %s at %s, which sets the pace %.0f %% of the time",
-			step, amount, res->name, rate, 100 * res->critical);
-	} else {
-		snprintf(why->why, sizeof(why->why), "the arithmetic of %s sets the pace %.0f %% of the time",
-			res->name, 100 * res->critical);
+	if (!pf->counts_bytes[top]) {
+		snprintf(why->why, sizeof(why->why), "the arithmetic of %s sets the pace %.0f %% of the %s", name, percent,
+			decode ? "decode" : "prefill");
+		return;
 	}
+	units_format(amount, sizeof(amount), moved, UNIT_BYTES);
+	units_format(rate, sizeof(rate), reached, UNIT_BYTES_RATE);
+	snprintf(why->why, sizeof(why->why), "%s moves %s through %s at %s, which sets its pace %.0f %% of the time",
+		decode ? "a decode step" : "the prefill", amount, name, rate, percent);
 }
 
 static int explain(struct job *job, const struct platform *pf, const struct outcome *o, const struct result *r,

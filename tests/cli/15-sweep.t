@@ -87,5 +87,4 @@ ok 'no sweep' refused "the scenario has no 'sweep'" '/^sweep/d'
 ok 'a range that goes nowhere' refused 'goes nowhere' 's|0..17/4|17..0/4|'
 ok 'a range of words' refused 'is not FIRST..LAST/STEP' 's|0..17/4|a..b|'
 ok 'a bad shard' fails 2 "$OFFSIM" sweep "$tmp/s.yaml" --db "$tmp/x.db" --shard 3/2
-ok 'no database' fails 2 "$OFFSIM" sweep "$tmp/s.yaml"
 finish
