@@ -108,6 +108,8 @@ void cmd_print_heading(const struct scenario *s)
 		s->engine_name);
 	printf("batch %" PRIu64 ", prompt %" PRIu64 ", generate %" PRIu64 ", depth %" PRIu64 "\n\n", w->batch, w->prompt,
 		w->generate, w->depth);
+	if (*s->ignored_flags)
+		fprintf(stderr, "offsim: note: flags without influence on time or memory: %s\n", s->ignored_flags);
 	if (s->model->context_max && w->depth + w->prompt + w->generate > s->model->context_max)
 		fprintf(stderr, "offsim: note: %" PRIu64 " tokens are more than the %" PRIu64 " the model is made for\n",
 			w->depth + w->prompt + w->generate, s->model->context_max);

@@ -359,9 +359,10 @@ static void multiply(struct accelerate *s, int device, const struct quant_type *
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 }
 
-static void run_group(struct accelerate *s, const struct place_group *g, enum model_group group, double share,
+static void run_group(void *state, const struct place_group *g, enum model_group group, double share,
 	double flops_per_param, double times)
 {
+	struct accelerate *s = state;
 	const struct hw_machine *hw = s->chain.x->placement->machine;
 
 	for (int i = 0; i < g->n; i++) {
@@ -379,8 +380,9 @@ static void run_group(struct accelerate *s, const struct place_group *g, enum mo
 	}
 }
 
-static void run_attention(struct accelerate *s, const struct trace_access *read)
+static void run_attention(void *state, const struct trace_access *read)
 {
+	struct accelerate *s = state;
 	struct exec *x = s->chain.x;
 	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[read->layer];
@@ -403,41 +405,15 @@ static void run_attention(struct accelerate *s, const struct trace_access *read)
 	s->chain.last = exec_kernel(x, kv->device, &work, s->chain.last, 0);
 }
 
+static const struct lower_ops accelerate_walk = {run_group, run_attention};
+
 static int accelerate_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
 {
 	struct accelerate *s = state;
-	const struct placement *p = x->placement;
-	const struct trace_access *a = step->access, *end = a + step->n_access;
 
 	(void)err;
 	lower_begin(&s->chain, x, step);
-	while (a < end) {
-		int layer = a->layer == MODEL_NO_LAYER ? (int)p->model->n_layer : a->layer;
-		enum model_group group = (enum model_group)a->group;
-		const struct place_group *g = &p->group[layer][group];
-		double n_hit, rows = (double)a->tokens, share = 1;
-
-		exec_label(x, a->layer, group);
-		switch ((enum trace_kind)a->kind) {
-		case TRACE_WEIGHTS:
-			if (group == MODEL_EMBED)
-				share = rows < p->model->vocab ? rows / p->model->vocab : 1;
-			run_group(s, g, group, share, group == MODEL_EMBED ? 0 : 2 * rows, 1);
-			a++;
-			break;
-		case TRACE_EXPERT:
-			a = lower_sum_experts(a, end, &n_hit, &rows);
-			share = n_hit / p->model->layers[layer].n_expert;
-			run_group(s, g, group, share, 2 * rows / p->model->layers[layer].n_expert, n_hit);
-			break;
-		case TRACE_KV_READ:
-			run_attention(s, a++);
-			break;
-		case TRACE_KV_WRITE:
-			a++;
-			break;
-		}
-	}
+	lower_walk(&s->chain, s, &accelerate_walk);
 	/* generate() picks the token on the host. */
 	s->chain.last = exec_wait(x, hw_num_value(&s->cost->step_s), s->chain.last);
 	*last = s->chain.last;

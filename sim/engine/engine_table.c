@@ -89,6 +89,7 @@ struct words {
 	const struct yaml_node *written;
 	char *text; /* the copy that is cut up */
 	char *at;   /* what is left of it */
+	const char *ignored; /* flags without influence, so far */
 };
 
 /* The next word as a shell would cut it: quotes keep blanks and are taken off, a backslash outside of them is kept (it
@@ -159,8 +160,10 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 		if (!value)
 			return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);
 	}
-	if (ignored)
+	if (ignored) {
+		w->ignored = arena_printf(a, "%s%s%s", w->ignored, *w->ignored ? ", " : "", name);
 		return 0;
+	}
 	if (!value && row->kind == PARAM_KIND_FLAG)
 		value = next_switch(w);
 
@@ -183,10 +186,10 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 
 /* The words of a command line. */
 static int text_to_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node *map, struct err *err)
+	struct yaml_node *map, const char **ignored, struct err *err)
 {
 	char *text = arena_strdup(a, written->text), *word;
-	struct words w = {written, text, text};
+	struct words w = {written, text, text, ""};
 
 	while ((word = next_word(&w))) {
 		struct err_pos pos = word_pos(&w, word);
@@ -195,18 +198,21 @@ static int text_to_map(const struct engine_ops *e, const struct yaml_node *writt
 		if (add_flag(e, &w, word, map, a, err))
 			return -1;
 	}
+	*ignored = w.ignored;
 	return 0;
 }
 
 /* The same keys under their own names, without those that are ignored. */
 static int own_keys(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node *map, struct err *err)
+	struct yaml_node *map, const char **ignored, struct err *err)
 {
 	struct yaml_node **link = &map->child;
 
 	for (const struct yaml_node *from = written->child; from; from = from->next) {
-		if (find_ignored(e, from->key))
+		if (find_ignored(e, from->key)) {
+			*ignored = arena_printf(a, "%s%s%s", *ignored, **ignored ? ", " : "", from->key);
 			continue;
+		}
 		struct yaml_node *n = arena_new(a, struct yaml_node);
 		*n = *from;
 		n->key = own_name(e, from->key);
@@ -221,19 +227,20 @@ static int own_keys(const struct engine_ops *e, const struct yaml_node *written,
 }
 
 int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node **out, struct err *err)
+	struct yaml_node **out, const char **ignored, struct err *err)
 {
 	struct err_pos nowhere = {0};
 	struct yaml_node *map = new_node(a, YAML_MAP, written ? written->pos : nowhere);
 
 	*out = map;
+	*ignored = "";
 	if (!written)
 		return 0;
 	if (written->kind == YAML_LIST)
 		return err_at(err, ERR_INPUT, &written->pos, "'flags' must be a map or a text, not a list");
 	if (written->kind == YAML_SCALAR)
-		return text_to_map(e, written, a, map, err);
-	return own_keys(e, written, a, map, err);
+		return text_to_map(e, written, a, map, ignored, err);
+	return own_keys(e, written, a, map, ignored, err);
 }
 
 const char *engine_flag_name(const struct engine_ops *e, const char *name)

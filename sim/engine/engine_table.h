@@ -63,9 +63,10 @@ const struct engine_ops *engine_at(size_t i);
 int engine_find(const char *name, const struct err_pos *pos, const struct engine_ops **out, struct err *err);
 
 /* `flags:` as a person wrote it, a map or the text of a command line ("-ngl 40 -fa 1"), made into a map of
-   flag names without dashes. The result can be overridden key by key and then goes to engine_flags_fill. */
+   flag names without dashes. The result can be overridden key by key and then goes to engine_flags_fill. ignored: those
+   that are known and have no influence, separated by commas; "" when there are none. */
 int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node **out, struct err *err);
+	struct yaml_node **out, const char **ignored, struct err *err);
 /* The name under which the map holds a flag that may be written by an alias. */
 const char *engine_flag_name(const struct engine_ops *e, const char *name);
 int engine_flags_fill(const struct engine_ops *e, const struct yaml_node *map, struct arena *a, void **out,

@@ -543,11 +543,13 @@ static void fetch(struct llamacpp *s, int from, int to, double bytes, bool pinne
 	s->chain.last = exec_copy(x, from, to, bytes, pinned, s->chain.last, 0);
 }
 
-static void run_group(struct llamacpp *s, const struct place_group *g, enum model_group group, double share,
-	double flops_per_param)
+static void run_group(void *state, const struct place_group *g, enum model_group group, double share,
+	double flops_per_param, double times)
 {
+	struct llamacpp *s = state;
 	const struct hw_machine *hw = s->chain.x->placement->machine;
 
+	(void)times; /* one kernel for all experts */
 	for (int i = 0; i < g->n; i++) {
 		const struct place_part *part = &g->part[i];
 		int device = part->spot.device;
@@ -564,8 +566,9 @@ static void run_group(struct llamacpp *s, const struct place_group *g, enum mode
 	}
 }
 
-static void run_attention(struct llamacpp *s, const struct trace_access *read)
+static void run_attention(void *state, const struct trace_access *read)
 {
+	struct llamacpp *s = state;
 	struct exec *x = s->chain.x;
 	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[read->layer];
@@ -598,42 +601,16 @@ static void run_attention(struct llamacpp *s, const struct trace_access *read)
 		fetch(s, d->memory, kv->memory, fresh, true);
 }
 
+static const struct lower_ops llamacpp_walk = {run_group, run_attention};
+
 static int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
 {
 	struct llamacpp *s = state;
-	const struct placement *p = x->placement;
-	const struct trace_access *a = step->access, *end = a + step->n_access;
 
 	(void)err;
 	lower_begin(&s->chain, x, step);
 	s->offload = s->gpu >= 0 && !s->flags->no_op_offload && step->n_tokens >= OFFLOAD_MIN_ROWS;
-	while (a < end) {
-		int layer = a->layer == MODEL_NO_LAYER ? (int)p->model->n_layer : a->layer;
-		enum model_group group = (enum model_group)a->group;
-		const struct place_group *g = &p->group[layer][group];
-		double n_hit, rows = (double)a->tokens, share = 1;
-
-		exec_label(x, a->layer, group);
-		switch ((enum trace_kind)a->kind) {
-		case TRACE_WEIGHTS:
-			if (group == MODEL_EMBED)
-				share = rows < p->model->vocab ? rows / p->model->vocab : 1;
-			run_group(s, g, group, share, group == MODEL_EMBED ? 0 : 2 * rows);
-			a++;
-			break;
-		case TRACE_EXPERT:
-			a = lower_sum_experts(a, end, &n_hit, &rows);
-			share = n_hit / p->model->layers[layer].n_expert;
-			run_group(s, g, group, share, 2 * rows / p->model->layers[layer].n_expert);
-			break;
-		case TRACE_KV_READ:
-			run_attention(s, a++);
-			break;
-		case TRACE_KV_WRITE:
-			a++;
-			break;
-		}
-	}
+	lower_walk(&s->chain, s, &llamacpp_walk);
 	/* Logits come back to the host, which samples. */
 	s->chain.last = exec_wait(x, (s->gpu >= 0 ? hw_num_value(&s->cost->gpu_sync_s) : 0) +
 			hw_num_value(&s->cost->step_s), s->chain.last);

@@ -34,3 +34,38 @@ const struct trace_access *lower_sum_experts(const struct trace_access *a, const
 	}
 	return a;
 }
+
+void lower_walk(struct lower *l, void *state, const struct lower_ops *ops)
+{
+	const struct placement *p = l->x->placement;
+	const struct trace_access *a = l->step->access, *end = a + l->step->n_access;
+
+	while (a < end) {
+		int layer = a->layer == MODEL_NO_LAYER ? (int)p->model->n_layer : a->layer;
+		enum model_group group = (enum model_group)a->group;
+		const struct place_group *g = &p->group[layer][group];
+		double n_hit, rows = (double)a->tokens;
+
+		exec_label(l->x, a->layer, group);
+		switch ((enum trace_kind)a->kind) {
+		case TRACE_WEIGHTS:
+			if (group == MODEL_EMBED)
+				ops->group(state, g, group, rows < p->model->vocab ? rows / p->model->vocab : 1, 0, 1);
+			else
+				ops->group(state, g, group, 1, 2 * rows, 1);
+			a++;
+			break;
+		case TRACE_EXPERT:
+			a = lower_sum_experts(a, end, &n_hit, &rows);
+			ops->group(state, g, group, n_hit / p->model->layers[layer].n_expert,
+				2 * rows / p->model->layers[layer].n_expert, n_hit);
+			break;
+		case TRACE_KV_READ:
+			ops->attention(state, a++);
+			break;
+		case TRACE_KV_WRITE:
+			a++;
+			break;
+		}
+	}
+}

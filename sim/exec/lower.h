@@ -29,4 +29,15 @@ void lower_move_to(struct lower *l, int device);
 const struct trace_access *lower_sum_experts(const struct trace_access *a, const struct trace_access *end,
 	double *n_hit, double *rows);
 
+/* What an engine does at each access, in the order of the model. share: of the group's bytes that is used;
+   flops_per_param: over all rows; times: modules of the group that run (experts hit; else 1). */
+struct lower_ops {
+	void (*group)(void *state, const struct place_group *g, enum model_group group, double share,
+		double flops_per_param, double times);
+	void (*attention)(void *state, const struct trace_access *read);
+};
+
+/* One access after another: an embedding is looked up, weights are multiplied, a layer's experts go as one. */
+void lower_walk(struct lower *l, void *state, const struct lower_ops *ops);
+
 #endif

@@ -162,7 +162,7 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 	struct err *err)
 {
 	if (engine_find(k->engine, &yaml_get(root, "engine")->pos, &s->engine, err) ||
-		engine_flags_map(s->engine, k->flags, a, &s->flags_node, err) ||
+		engine_flags_map(s->engine, k->flags, a, &s->flags_node, &s->ignored_flags, err) ||
 		apply_flag_sets(s, a, err) ||
 		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err))
 		return -1;

@@ -72,6 +72,8 @@ if command -v sqlite3 >/dev/null; then
 	ok 'what was set is a row beside the run' set_is_stored
 	ok 'what does not fit is stored, with nulls' misfit_is_stored
 fi
+ok 'flags without influence are said' tells 'without influence on time or memory: host, jinja' \
+	run --no-db --set engine=llama.cpp --set 'flags=-ngl 3 --host 0.0.0.0 --jinja'
 for command in run place sweep hw model flows plot; do
 	ok "$command --help has an example" has 'example:' "$OFFSIM" "$command" --help
 done

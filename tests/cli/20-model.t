@@ -19,7 +19,7 @@ card_names() { # a card's name is that of its file
 	for card in models/cards/*.yaml; do
 		name=${card##*/}
 		grep -qx "name: ${name%.yaml}" "$card" || { echo "$card"; return 1; }
-		! grep -q '/work/' "$card" || { echo "$card"; return 1; }
+		! grep -qE '^source: *"?/' "$card" || { echo "$card"; return 1; }
 	done
 }
 

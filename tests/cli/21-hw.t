@@ -20,7 +20,7 @@ parts() { # every kind can be listed, and a GPU of the list (every seventh) make
 }
 
 no_private_sources() { # what a number cites is public
-	! grep -rn '/work/\|shared/' hw/parts hw/machines
+	! grep -rnE 'source: *"?/' hw/parts hw/machines
 }
 
 refuses() { # TEXT ARGUMENT...: bad usage or bad input, said on stderr alone
