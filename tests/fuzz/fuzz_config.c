@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!(flops > 0) || !m->params_total || m->params_active > m->params_total ||
 			!m->weights_bytes)
 			BUG("a model of nothing");
-		kvcache_bytes(m, 1000, 3, quant_find("q8_0"));
+		kvcache_bytes(m, 1000, 3, KVCACHE_SAME(quant_find("q8_0")));
 		model_activation_bytes(m, 512, 1, 2);
 		model_expert_bytes(&m->layers[m->n_layer - 1]);
 		model_canonical(m, &arena);

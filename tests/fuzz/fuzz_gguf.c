@@ -39,7 +39,7 @@ static void use_model(const struct model *m, struct arena *a)
 	/* a file may be of vectors alone, which cost no FLOPs */
 	if (!(model_flops_per_token(m, 4096) >= 0) || m->params_active > m->params_total || !m->n_layer)
 		BUG("a model of nothing");
-	kvcache_bytes(m, 1000, 3, quant_find("q8_0"));
+	kvcache_bytes(m, 1000, 3, KVCACHE_SAME(quant_find("q8_0")));
 	model_activation_bytes(m, 512, 1, 2);
 	model_expert_bytes(&m->layers[m->n_layer - 1]);
 	model_canonical(m, a);
