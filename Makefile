@@ -15,7 +15,8 @@ endif
 
 CSTD     := -std=c11 -D_GNU_SOURCE -ffp-contract=off
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-            -Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -fno-common
+            -Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -fno-common \
+            -Werror=implicit-function-declaration -Werror=incompatible-pointer-types -Werror=int-conversion
 OPT.release := -O2 -g
 OPT.debug   := -O0 -g3
 OPT.asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

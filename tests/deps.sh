@@ -52,7 +52,7 @@ install() {
 	$sudo apt-get -q update
 	# shellcheck disable=SC2086
 	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 \
-		install --no-install-recommends $packages
+		-o Dpkg::Use-Pty=0 install --no-install-recommends $packages
 }
 
 case ${1:-build} in

@@ -110,16 +110,20 @@ START_TEST(removing)
 	heap_remove(&h, 3); /* twice */
 	ck_assert(heap_empty(&h));
 
-	/* From the front, the middle, the end; the hole's filler may have to go up: slot 9 at the end lies
-	   under slot 1 (time 10), and comes into the place of slot 17, under slot 4 (time 100). */
-	static const sim_time time[21] = {
-		1, 10, 60, 70, 100, 11, 12, 13, 14, 61, 62, 63, 64, 71, 72, 73, 74, 101, 102, 103, 15};
-	for (uint32_t i = 0; i < 21; i++)
+	/* Each lies where it is put: slot i under slot (i - 1) / 4. When 17 goes, the last one, 21 (time 15), fills
+	   its place under slot 4 (time 100), and must go up from there. Then the front and the end go. */
+	static const sim_time time[22] = {1, 10, 60, 70, 100, 11, 12, 13, 14, 61, 62, 63, 64, 71, 72, 73, 74, 101,
+		102, 103, 104, 15};
+	for (uint32_t i = 0; i < 22; i++) {
 		heap_set(&h, i, time[i], 0, i);
+		ck_assert_uint_eq(h.at[i].slot, i);
+	}
 	heap_remove(&h, 17);
+	ck_assert_uint_eq(h.at[4].slot, 21);
+	ck_assert_uint_eq(h.at[17].slot, 4);
 	heap_remove(&h, 0);
 	heap_remove(&h, 20);
-	ck_assert_uint_eq(h.n, 18);
+	ck_assert_uint_eq(h.n, 19);
 	sim_time last = 0;
 	uint32_t seen = 0;
 	while (!heap_empty(&h)) {
@@ -129,7 +133,7 @@ START_TEST(removing)
 		seen |= UINT32_C(1) << e.slot;
 		last = e.time;
 	}
-	ck_assert_uint_eq(seen, 0x1fffff & ~(UINT32_C(1) << 17 | 1 | UINT32_C(1) << 20));
+	ck_assert_uint_eq(seen, 0x3fffff & ~(UINT32_C(1) << 17 | 1 | UINT32_C(1) << 20));
 	/* A slot that was popped or removed may come back. */
 	heap_set(&h, 17, 7, 0, 100);
 	heap_set(&h, 4, 6, 0, 101);
