@@ -154,7 +154,7 @@ static int compare_keys(const void *a, const void *b)
 
 static bool is_known(const struct job *job, const char *key)
 {
-	return bsearch(&key, job->known, job->n_known, sizeof(*job->known), compare_keys) != NULL;
+	return job->n_known && bsearch(&key, job->known, job->n_known, sizeof(*job->known), compare_keys);
 }
 
 static bool in_shard(const struct job *job, const char *key)
