@@ -33,7 +33,7 @@ endif
 
 # pkg-config and the libraries may not be there yet when this file is read (see deps): asked at first use, once.
 once        = $(or $($(1)_),$(eval $(1)_ := $(shell $(2)) )$($(1)_))
-PKGS       := gsl sqlite3 jansson libfyaml
+PKGS       := gsl sqlite3 jansson libfyaml libzstd
 PKG_CFLAGS  = $(call once,PKG_CFLAGS,pkg-config --cflags $(PKGS))
 PKG_LIBS    = $(call once,PKG_LIBS,pkg-config --libs $(PKGS))
 CHECK_LIBS  = $(call once,CHECK_LIBS,pkg-config --libs check)

@@ -29,7 +29,7 @@ missing_to_build() {
 	need_command pkg-config pkg-config
 	need_command gnuplot gnuplot-nox
 	echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 || need libc6-dev
-	need_libraries gsl:libgsl-dev sqlite3:libsqlite3-dev jansson:libjansson-dev libfyaml:libfyaml-dev
+	need_libraries gsl:libgsl-dev sqlite3:libsqlite3-dev jansson:libjansson-dev libfyaml:libfyaml-dev libzstd:libzstd-dev
 }
 
 missing_to_test() {

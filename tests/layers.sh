@@ -17,14 +17,15 @@ sim: base sim
 sim/core: base sim/core
 sim/place: base hw models sim/place
 sim/trace: base models sim/trace
-sim/exec: base hw models sim/core sim/place sim/trace sim/exec
-sim/engine: base hw models sim/core sim/place sim/trace sim/exec sim/engine
+sim/cache: base models sim/trace sim/cache
+sim/exec: base hw models sim/core sim/place sim/trace sim/cache sim/exec
+sim/engine: base hw models sim/core sim/place sim/trace sim/cache sim/exec sim/engine
 sim/real: base hw sim/core sim/real
-sim/serve: base hw models sim/core sim/place sim/trace sim/exec sim/engine sim/serve
+sim/serve: base hw models sim/core sim/place sim/trace sim/cache sim/exec sim/engine sim/serve
 sim/store: base sim/store
-sim/run: base hw models sim sim/core sim/place sim/trace sim/exec sim/engine sim/real sim/serve sim/store sim/run
-sim/cmd: base hw models plots sim sim/core sim/place sim/trace sim/exec sim/engine sim/real sim/serve sim/store sim/run sim/cmd'
-arena_only='models sim/core sim/place sim/trace sim/exec sim/engine'
+sim/run: base hw models sim sim/core sim/place sim/trace sim/cache sim/exec sim/engine sim/real sim/serve sim/store sim/run
+sim/cmd: base hw models plots sim sim/core sim/place sim/trace sim/cache sim/exec sim/engine sim/real sim/serve sim/store sim/run sim/cmd'
+arena_only='models sim/core sim/place sim/trace sim/cache sim/exec sim/engine'
 
 list() {
 	find . \( -name .git -o -path ./build -o -path ./shared \) -prune -o -type f "$@" -print | sed 's|^\./||' | sort

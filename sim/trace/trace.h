@@ -25,7 +25,7 @@ enum trace_phase { TRACE_PREFILL, TRACE_DECODE };
 
 enum trace_kind {
 	TRACE_WEIGHTS,  /* a whole tensor group */
-	TRACE_EXPERT,   /* one routed expert */
+	TRACE_EXPERT,   /* one routed expert; those of a layer follow each other in order of use, and may come again */
 	TRACE_KV_WRITE, /* new entries */
 	TRACE_KV_READ,  /* attention over the entries held */
 };
