@@ -1,8 +1,5 @@
 #include "sim/exec/exec.h"
 
-/* How many steps are in the simulator at once: the one that runs and what it may prefetch from. */
-#define STEPS_AHEAD 2
-
 static void on_done(void *ctx, const struct op *op, sim_time now);
 
 void exec_init(struct exec *x, const struct placement *p, const struct trace *t, exec_lower_fn *lower, void *state,
@@ -37,16 +34,13 @@ void exec_init(struct exec *x, const struct placement *p, const struct trace *t,
 
 static int add_step(struct exec *x, struct err *err)
 {
-	const struct trace *t = x->cursor.trace;
 	uint64_t i = x->next++;
-	bool prefill = i < t->n_prefill;
 	struct trace_step step;
 	op_ref last;
 
-	if (trace_step_get(&x->cursor, prefill ? TRACE_PREFILL : TRACE_DECODE, prefill ? i : i - t->n_prefill, &step,
-		    err) ||
-		x->lower(x, x->state, &step, &last, err))
+	if (trace_step_get(&x->cursor, i, &step, err) || x->lower(x, x->state, &step, &last, err))
 		return -1;
+	x->phase[i % EXEC_STEPS_AHEAD] = step.phase;
 
 	struct sim_op end = {.unit = SIM_NONE,
 		.stream = SIM_NONE,
@@ -66,6 +60,7 @@ static void on_done(void *ctx, const struct op *op, sim_time now)
 	struct exec_record *r = &x->record;
 
 	r->step = x->first + op->tag;
+	r->phase = x->phase[r->step % EXEC_STEPS_AHEAD];
 	r->end = now;
 	for (int i = 0; i < x->platform.n_resources; i++) {
 		r->moved[i] = x->sim.net.resource[i].moved;
@@ -87,7 +82,7 @@ int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, 
 	x->on_step_ctx = ctx;
 	x->record.moved = arena_array(x->arena, double, n_resources);
 	x->record.busy = arena_array(x->arena, sim_time, n_resources);
-	for (int i = 0; i < STEPS_AHEAD && x->next < x->end; i++)
+	for (int i = 0; i < EXEC_STEPS_AHEAD && x->next < x->end; i++)
 		if (add_step(x, err))
 			return -1;
 	if (sim_run(&x->sim, err))

@@ -16,6 +16,9 @@
 #include "sim/place/place.h"
 #include "sim/trace/trace.h"
 
+/* How many steps are in the simulator at once: the one that runs and what it may prefetch from. */
+#define EXEC_STEPS_AHEAD 2
+
 struct exec;
 
 /* Adds the operations of one step; *last is the one whose end is the end of the step. state is the engine's own,
@@ -25,7 +28,8 @@ typedef int exec_lower_fn(struct exec *x, void *state, const struct trace_step *
 
 /* What had happened by the end of a step, from the beginning of the run on. */
 struct exec_record {
-	uint64_t step;          /* counted over prefill and decode */
+	uint64_t step;          /* of the trace */
+	enum trace_phase phase;
 	sim_time end;
 	double *moved;          /* by resource: units moved */
 	sim_time *busy;         /* by resource */
@@ -63,7 +67,8 @@ struct exec {
 	bool overheads;             /* count latencies and launches */
 	uint32_t label;             /* layer and group that operations added now belong to */
 	op_ref step_end;            /* of the step before the one being added: its token is known then */
-	uint64_t first, end, next;  /* steps of this run, counted over prefill and decode; next to be added */
+	uint64_t first, end, next;  /* steps of this run; next to be added */
+	enum trace_phase phase[EXEC_STEPS_AHEAD]; /* of the steps that are in, by number modulo */
 	struct exec_record record;  /* of the step that ended last */
 	exec_step_fn *on_step;
 	void *on_step_ctx;

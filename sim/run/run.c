@@ -43,8 +43,10 @@ struct job {
 	uint64_t events;
 };
 
+
+/* By enum trace_phase. */
 struct outcome {
-	struct tally prefill, decode;
+	struct tally phase[2];
 };
 
 static size_t tally_len(int n_resources)
@@ -57,6 +59,22 @@ static struct tally tally_new(int n_resources, struct arena *a)
 	size_t n = tally_len(n_resources);
 
 	return (struct tally){n, arena_array(a, double, n)};
+}
+
+static struct outcome outcome_new(int n_resources, struct arena *a)
+{
+	return (struct outcome){{tally_new(n_resources, a), tally_new(n_resources, a)}};
+}
+
+static double outcome_seconds(const struct outcome *o)
+{
+	return o->phase[TRACE_PREFILL].v[0] + o->phase[TRACE_DECODE].v[0];
+}
+
+/* The phase that takes longer. */
+static enum trace_phase outcome_longer(const struct outcome *o)
+{
+	return o->phase[TRACE_DECODE].v[0] >= o->phase[TRACE_PREFILL].v[0] ? TRACE_DECODE : TRACE_PREFILL;
 }
 
 static double *tally_moved(const struct tally *c)
@@ -110,7 +128,7 @@ struct collector {
 	uint64_t first, last;  /* steps that count; those around them are only there for what they prefetch */
 	struct tally total;    /* up to the step that ended last */
 	struct tally step;     /* of that step alone */
-	struct tally sum;      /* of the steps that count */
+	struct outcome *sum;   /* of the steps that count */
 };
 
 static void on_step(void *ctx, const struct exec_record *r)
@@ -131,17 +149,17 @@ static void on_step(void *ctx, const struct exec_record *r)
 	tally_add(&c->step, -1, &c->total);
 	tally_add(&c->total, 1, &c->step);
 	if (r->step >= c->first)
-		tally_add(&c->sum, 1, &c->step);
+		tally_add(&c->sum->phase[r->phase], 1, &c->step);
 }
 
-/* Simulates steps first .. last (counted over prefill and decode), with some before them that fill the pipeline and one
-   behind, since a step also works for the next. sum: of all of them; at_last: of the last; both are overwritten. */
-static int simulate(struct job *job, uint64_t first, uint64_t last, struct tally *sum, struct tally *at_last,
+/* Simulates steps first .. last, with some before them that fill the pipeline and one behind, since a step also works
+   for the next. They are added to sum, by phase; at_last: of the last alone. */
+static int simulate(struct job *job, uint64_t first, uint64_t last, struct outcome *sum, struct tally *at_last,
 	struct err *err)
 {
 	const struct engine_ops *engine = job->scenario->engine;
 	struct engine_job ej = engine_job(job->scenario, job->cost, job->trace);
-	uint64_t n_steps = job->trace->n_prefill + job->trace->n_decode;
+	uint64_t n_steps = trace_n_steps(job->trace);
 	uint64_t begin = first < WARM_UP_STEPS ? 0 : first - WARM_UP_STEPS;
 	uint64_t end = last + 1 < n_steps ? last + 2 : n_steps;
 	struct arena_mark mark = arena_mark(job->arena);
@@ -150,7 +168,7 @@ static int simulate(struct job *job, uint64_t first, uint64_t last, struct tally
 		.last = last,
 		.total = tally_new(job->n_resources, job->arena),
 		.step = tally_new(job->n_resources, job->arena),
-		.sum = tally_new(job->n_resources, job->arena),
+		.sum = sum,
 	};
 	struct exec x;
 
@@ -159,7 +177,6 @@ static int simulate(struct job *job, uint64_t first, uint64_t last, struct tally
 		job->arena);
 	int rc = exec_run(&x, begin, end - begin, on_step, &c, err);
 	job->events += x.sim.n_done;
-	memcpy(sum->v, c.sum.v, sum->n * sizeof(*sum->v));
 	memcpy(at_last->v, c.step.v, at_last->n * sizeof(*at_last->v));
 	arena_rewind(job->arena, mark);
 	return rc;
@@ -169,8 +186,8 @@ static int simulate(struct job *job, uint64_t first, uint64_t last, struct tally
 static int window(struct job *job, uint64_t step, struct tally *cost, struct err *err)
 {
 	struct arena_mark mark = arena_mark(job->arena);
-	struct tally sum = tally_new(job->n_resources, job->arena);
-	int rc = simulate(job, step, step, &sum, cost, err);
+	struct outcome unused = outcome_new(job->n_resources, job->arena);
+	int rc = simulate(job, step, step, &unused, cost, err);
 
 	arena_rewind(job->arena, mark);
 	return rc;
@@ -253,9 +270,11 @@ static int add_tail(struct job *job, uint64_t lo, uint64_t last, enum effort eff
 }
 
 /* One phase: n steps from first on. The first of them are simulated as they come, the others in part. */
-static int simulate_phase(struct job *job, uint64_t first, uint64_t n, enum effort effort, struct tally *sum,
+static int simulate_phase(struct job *job, enum trace_phase phase, enum effort effort, struct outcome *sum,
 	struct err *err)
 {
+	uint64_t first = phase == TRACE_PREFILL ? 0 : job->trace->n_prefill;
+	uint64_t n = phase == TRACE_PREFILL ? job->trace->n_prefill : job->trace->n_decode;
 	uint64_t skip_from = job->trace->smooth ? SKIP_FROM_STEPS : 4 * RANDOM_WINDOWS;
 	struct tally at_last = tally_new(job->n_resources, job->arena);
 
@@ -265,18 +284,19 @@ static int simulate_phase(struct job *job, uint64_t first, uint64_t n, enum effo
 		return simulate(job, first, first + n - 1, sum, &at_last, err);
 	if (simulate(job, first, first + HEAD_STEPS - 1, sum, &at_last, err))
 		return -1;
-	return add_tail(job, first + HEAD_STEPS - 1, first + n - 1, effort, &at_last, sum, err);
+	return add_tail(job, first + HEAD_STEPS - 1, first + n - 1, effort, &at_last, &sum->phase[phase], err);
 }
 
 /* Prefill and decode of the whole trace. */
 static int simulate_all(struct job *job, enum effort effort, struct outcome *out, struct err *err)
 {
-	uint64_t n_prefill = job->trace->n_prefill;
+	struct tally at_last = tally_new(job->n_resources, job->arena);
 
-	out->prefill = tally_new(job->n_resources, job->arena);
-	out->decode = tally_new(job->n_resources, job->arena);
-	return simulate_phase(job, 0, n_prefill, effort, &out->prefill, err) ||
-			simulate_phase(job, n_prefill, job->trace->n_decode, effort, &out->decode, err) ?
+	*out = outcome_new(job->n_resources, job->arena);
+	if (job->trace->mixed)
+		return simulate(job, 0, trace_n_steps(job->trace) - 1, out, &at_last, err);
+	return simulate_phase(job, TRACE_PREFILL, effort, out, err) ||
+			simulate_phase(job, TRACE_DECODE, effort, out, err) ?
 		-1 :
 		0;
 }
@@ -289,14 +309,14 @@ static double per_second(double n, double seconds)
 
 static void fill_metrics(const struct job *job, const struct outcome *o, double value[RESULT_FIELD_N])
 {
-	const struct trace_workload *w = &job->trace->workload;
-	double batch = (double)w->batch, n_decode = (double)job->trace->n_decode;
-	double prefill_s = o->prefill.v[0], decode_s = o->decode.v[0];
+	const struct trace *t = job->trace;
+	double n_decode = (double)t->n_decode;
+	double prefill_s = o->phase[TRACE_PREFILL].v[0], decode_s = o->phase[TRACE_DECODE].v[0];
 
-	value[RESULT_DECODE_TOK_S] = per_second(batch * n_decode, decode_s);
-	value[RESULT_PREFILL_TOK_S] = per_second(batch * (double)w->prompt, prefill_s);
-	value[RESULT_E2E_TOK_S] = per_second(batch * (double)w->generate, prefill_s + decode_s);
-	value[RESULT_TTFT_S] = w->prompt && w->generate ? prefill_s : NAN;
+	value[RESULT_DECODE_TOK_S] = per_second((double)t->decode_tokens, decode_s);
+	value[RESULT_PREFILL_TOK_S] = per_second((double)t->prefill_tokens, prefill_s);
+	value[RESULT_E2E_TOK_S] = per_second((double)t->sampled_tokens, prefill_s + decode_s);
+	value[RESULT_TTFT_S] = t->prefill_tokens && t->sampled_tokens && !t->mixed ? prefill_s : NAN;
 	value[RESULT_TPOT_S] = n_decode > 0 ? decode_s / n_decode : NAN;
 	value[RESULT_TOTAL_S] = prefill_s + decode_s;
 }
@@ -319,13 +339,13 @@ static void share_out(struct tally *all)
 static void fill_resources(const struct job *job, const struct platform *pf, const struct outcome *o,
 	struct result *r)
 {
-	double total_s = o->prefill.v[0] + o->decode.v[0];
+	double total_s = outcome_seconds(o);
 	struct tally all = tally_new(job->n_resources, job->arena);
 
 	if (job->n_resources > RESULT_MAX_RESOURCES)
 		BUG("%d resources", job->n_resources);
-	tally_add(&all, 1, &o->prefill);
-	tally_add(&all, 1, &o->decode);
+	tally_add(&all, 1, &o->phase[TRACE_PREFILL]);
+	tally_add(&all, 1, &o->phase[TRACE_DECODE]);
 	share_out(&all);
 	r->n_resources = job->n_resources;
 	for (int i = 0; i < job->n_resources; i++) {
@@ -365,12 +385,20 @@ static void estimate_step(struct estimate *e, const struct model *m, const struc
 	}
 }
 
-/* The mean over steps. Where they differ by context alone the first and the last do: windows make the cost grow ever
-   slower, so no mean is below theirs. What was fetched ahead before decoding began is spread over the steps. */
+/* Steps to look at for the bound: of a mixed trace all, of others some of the decode. */
+static uint64_t bound_steps(const struct trace *t)
+{
+	if (t->mixed)
+		return trace_n_steps(t);
+	return t->smooth ? 2 : t->n_decode < 4 * RANDOM_WINDOWS ? t->n_decode : 4 * RANDOM_WINDOWS;
+}
+
+/* The mean over decode steps. Where they differ by context alone the first and the last do: windows make the cost grow
+   ever slower, so no mean is below theirs. What was fetched ahead before decoding began is spread over the steps. */
 static int upper_bound(const struct placement *p, const struct trace *t, struct arena *a, double *tok_s,
 	struct err *err)
 {
-	uint64_t n = t->smooth ? 2 : t->n_decode < 4 * RANDOM_WINDOWS ? t->n_decode : 4 * RANDOM_WINDOWS;
+	uint64_t n = bound_steps(t), n_seen = 0;
 	struct arena_mark mark = arena_mark(a);
 	struct trace_cursor c;
 	double seconds = 0;
@@ -380,17 +408,21 @@ static int upper_bound(const struct placement *p, const struct trace *t, struct 
 		return 0;
 	trace_cursor_init(&c, t, a);
 	for (uint64_t i = 0; i < n; i++) {
+		uint64_t index = t->mixed ? i : t->n_prefill + (n > 1 ? i * (t->n_decode - 1) / (n - 1) : 0);
 		struct trace_step step;
 		struct estimate e;
 
-		if (trace_step_get(&c, TRACE_DECODE, n > 1 ? i * (t->n_decode - 1) / (n - 1) : 0, &step, err))
+		if (trace_step_get(&c, index, &step, err))
 			return -1;
+		if (step.phase != TRACE_DECODE)
+			continue;
 		estimate_init(&e, p, a);
 		estimate_step(&e, p->model, &step);
-		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode) / (double)n;
+		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode);
+		n_seen++;
 	}
 	arena_rewind(a, mark);
-	*tok_s = per_second((double)t->workload.batch, seconds);
+	*tok_s = per_second((double)t->decode_tokens / (double)t->n_decode, seconds / (double)n_seen);
 	return 0;
 }
 
@@ -603,8 +635,8 @@ static void explain_change(const struct job *job, const struct result *r, struct
 static void explain_why(const struct job *job, const struct platform *pf, const struct outcome *o,
 	const struct result *r, int top, struct run_why *why)
 {
-	bool decode = o->decode.v[0] >= o->prefill.v[0];
-	const struct tally *phase = decode ? &o->decode : &o->prefill;
+	bool decode = outcome_longer(o) == TRACE_DECODE;
+	const struct tally *phase = &o->phase[outcome_longer(o)];
 	double moved = tally_moved(phase)[top] / (decode ? (double)job->trace->n_decode : 1);
 	double limited_s = tally_charge(phase)[top], percent = fmin(100, 100 * limited_s / phase->v[0]);
 	double reached = fmin(pf->capacity[top], tally_moved(phase)[top] / limited_s);
@@ -625,10 +657,8 @@ static void explain_why(const struct job *job, const struct platform *pf, const 
 static int explain(struct job *job, const struct platform *pf, const struct outcome *o, const struct result *r,
 	struct run_why *why, struct err *err)
 {
-	bool decode = o->decode.v[0] >= o->prefill.v[0];
-
 	memset(why, 0, sizeof(*why));
-	why->metric = decode ? RESULT_DECODE_TOK_S : RESULT_PREFILL_TOK_S;
+	why->metric = outcome_longer(o) == TRACE_DECODE ? RESULT_DECODE_TOK_S : RESULT_PREFILL_TOK_S;
 	explain_why(job, pf, o, r, most_critical(r), why);
 	if (find_gains(job, r, why, err))
 		return -1;

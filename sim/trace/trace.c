@@ -5,14 +5,16 @@ void trace_cursor_init(struct trace_cursor *c, const struct trace *t, struct are
 	*c = (struct trace_cursor){.trace = t, .arena = a};
 }
 
-int trace_step_get(struct trace_cursor *c, enum trace_phase phase, uint64_t index, struct trace_step *step,
-	struct err *err)
+uint64_t trace_n_steps(const struct trace *t)
 {
-	uint64_t n = phase == TRACE_PREFILL ? c->trace->n_prefill : c->trace->n_decode;
+	return t->n_prefill + t->n_decode;
+}
 
-	if (index >= n)
-		BUG("step %llu of %llu", (unsigned long long)index, (unsigned long long)n);
-	return c->trace->ops->step(c, phase, index, step, err);
+int trace_step_get(struct trace_cursor *c, uint64_t index, struct trace_step *step, struct err *err)
+{
+	if (index >= trace_n_steps(c->trace))
+		BUG("step %llu of %llu", (unsigned long long)index, (unsigned long long)trace_n_steps(c->trace));
+	return c->trace->ops->step(c, index, step, err);
 }
 
 uint64_t trace_max_context(const struct trace *t)

@@ -7,6 +7,9 @@
  *
  *	step ── embed │ layer 0: weights attn, kv write, kv read, weights ffn │ layer 1: … router, expert 17, expert 3 … │ output
  *
+ * A file may list an expert at each of its uses (otr.h); a trace's step names it once, with all its rows, and lists the
+ * experts of a layer in the order of their last use, which is what a cache needs to know of the others.
+ *
  * A trace knows the model and tokens, never hardware: nothing says where bytes are or how long anything
  * takes. Producers (synthesised, recorded) are behind struct trace_ops; data is shared and const, the
  * cursor belongs to a run.
@@ -25,7 +28,7 @@ enum trace_phase { TRACE_PREFILL, TRACE_DECODE };
 
 enum trace_kind {
 	TRACE_WEIGHTS,  /* a whole tensor group */
-	TRACE_EXPERT,   /* one routed expert; those of a layer follow each other in order of use, and may come again */
+	TRACE_EXPERT,   /* one routed expert; those of a layer follow each other */
 	TRACE_KV_WRITE, /* new entries */
 	TRACE_KV_READ,  /* attention over the entries held */
 };
@@ -42,7 +45,7 @@ struct trace_access {
 
 struct trace_step {
 	enum trace_phase phase;
-	uint64_t index;       /* within its phase, from 0 */
+	uint64_t index;       /* within the trace, from 0 */
 	uint64_t n_sequences;
 	uint64_t n_tokens;    /* rows of the pass: new tokens of all sequences */
 	uint64_t n_sampled;   /* rows that get logits */
@@ -71,9 +74,8 @@ struct trace_cursor {
 struct trace_ops {
 	const char *name;
 	const char *help;
-	/* Fills step with the index-th one of the phase; valid until the next call with this cursor. */
-	int (*step)(struct trace_cursor *c, enum trace_phase phase, uint64_t index, struct trace_step *step,
-		    struct err *err);
+	/* Fills step with the index-th one; valid until the next call with this cursor. */
+	int (*step)(struct trace_cursor *c, uint64_t index, struct trace_step *step, struct err *err);
 };
 
 struct trace {
@@ -83,13 +85,17 @@ struct trace {
 	uint64_t n_prefill; /* steps: the prompt in micro-batches */
 	uint64_t rows_max;  /* of a prefill step */
 	uint64_t n_decode;  /* with a prompt generate - 1, since prefill gives the first token; else generate */
+	bool mixed;         /* the steps of the phases come as recorded; else all of prefill before all of decode */
 	bool smooth;        /* decode steps differ by their context alone: some may stand for all */
+	uint64_t prefill_tokens, decode_tokens; /* rows over the steps of the phase */
+	uint64_t sampled_tokens;                /* generated in all */
 	void *data;         /* the producer's own, const */
 };
 
 void trace_cursor_init(struct trace_cursor *c, const struct trace *t, struct arena *a);
-int trace_step_get(struct trace_cursor *c, enum trace_phase phase, uint64_t index, struct trace_step *step,
-		   struct err *err);
+/* index: of the trace's steps, both phases. */
+int trace_step_get(struct trace_cursor *c, uint64_t index, struct trace_step *step, struct err *err);
+uint64_t trace_n_steps(const struct trace *t);
 
 /* Most entries any sequence ever holds: depth + prompt + generate. */
 uint64_t trace_max_context(const struct trace *t);

@@ -106,24 +106,25 @@ static void push_layer(struct trace_cursor *c, int i, const struct trace_step *s
 		push_experts(c, i, l, s->n_tokens, rng);
 }
 
-static int synth_step(struct trace_cursor *c, enum trace_phase phase, uint64_t index, struct trace_step *step,
-	struct err *err)
+static int synth_step(struct trace_cursor *c, uint64_t index, struct trace_step *step, struct err *err)
 {
 	const struct trace *t = c->trace;
 	const struct synth *synth = t->data;
+	enum trace_phase phase = index < t->n_prefill ? TRACE_PREFILL : TRACE_DECODE;
+	uint64_t of_phase = phase == TRACE_PREFILL ? index : index - t->n_prefill;
 	gsl_rng *rng = NULL;
 
 	*step = (struct trace_step){
 		.phase = phase,
 		.index = index,
 		.n_sequences = t->workload.batch,
-		.n_tokens = rows_of(t, phase, index),
+		.n_tokens = rows_of(t, phase, of_phase),
 		.n_sampled = phase == TRACE_DECODE || index + 1 == t->n_prefill ? t->workload.batch : 0,
 		.context = t->workload.depth + (phase == TRACE_PREFILL ? 0 : t->workload.prompt) +
-			rows_before(t, phase, index) / t->workload.batch,
+			rows_before(t, phase, of_phase) / t->workload.batch,
 	};
 	if (synth->max_expert) {
-		rng = rng_new(synth->seed, phase == TRACE_PREFILL ? index : t->n_prefill + index, RNG_ROUTING);
+		rng = rng_new(synth->seed, index, RNG_ROUTING);
 		if (!rng)
 			return err_set(err, ERR_NOMEM, "out of memory");
 		if (!c->state)
@@ -174,6 +175,9 @@ void trace_synth_init(struct trace *t, const struct model *m, const struct trace
 		.rows_max = rows_max,
 		.n_decode = w->prompt > 0 && w->generate > 0 ? w->generate - 1 : w->generate,
 		.smooth = !varied,
+		.prefill_tokens = rows,
+		.sampled_tokens = w->batch * w->generate,
 		.data = synth,
 	};
+	t->decode_tokens = w->batch * t->n_decode;
 }
