@@ -15,6 +15,7 @@
 
 #include "models/kvcache.h"
 #include "sim/engine/engine_table.h"
+#include "sim/exec/kernel.h"
 #include "sim/exec/lower.h"
 
 /* From so many rows on, weights held by the host are multiplied on the GPU (op_offload_min_batch_size). */
@@ -508,28 +509,19 @@ static void *llamacpp_state_new(const struct engine_job *job, const struct place
 	return s;
 }
 
+static struct kernel_place on(const struct llamacpp *s, const struct hw_device *d)
+{
+	return (struct kernel_place){s->cost, d, s->thread_share};
+}
+
 /* One group on one device. */
 static void multiply(struct llamacpp *s, int device, const struct place_part *part, double bytes, double flops,
 	int nodes)
 {
 	struct exec *x = s->chain.x;
-	const struct hw_device *d = &x->placement->machine->devices[device];
-	enum cost_class class = cost_class_of(part->type);
-	bool many = s->chain.step->n_tokens >= OFFLOAD_MIN_ROWS;
-	struct platform_work work = {.bytes = bytes, .flops = flops, .dtype = platform_dtype(d, part->type)};
+	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
+	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, s->chain.step->n_tokens, nodes);
 
-	if (d->kind == HW_DEVICE_GPU) {
-		/* Many rows are bound by arithmetic, so the share of the bandwidth matters for few alone. */
-		work.read_share = hw_num_value(&s->cost->gpu_read[class]);
-		work.compute_share = hw_num_value(&s->cost->gpu_multiply[class]);
-		work.latency_s = nodes * hw_num_value(&s->cost->gpu_kernel_s);
-	} else {
-		work.dtype = HW_FP32;
-		work.read_share = hw_num_value(&s->cost->cpu_read);
-		work.compute_share = s->thread_share *
-			hw_num_value(many ? &s->cost->cpu_multiply_many[class] : &s->cost->cpu_multiply_few[class]);
-		work.latency_s = nodes * hw_num_value(&d->launch_s);
-	}
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 }
 
@@ -586,16 +578,9 @@ static void run_attention(void *state, const struct trace_access *read)
 	lower_move_to(&s->chain, device);
 
 	const struct hw_device *d = &p->machine->devices[device];
-	bool gpu = d->kind == HW_DEVICE_GPU;
-	struct platform_work work = {
-		.bytes = held + fresh,
-		.flops = model_attention_flops(l, 1, read->kv_pairs),
-		.dtype = gpu ? platform_dtype(d, p->kv_types.k) : HW_FP32,
-		.read_share = hw_num_value(gpu ? &s->cost->gpu_attention : &s->cost->cpu_attention),
-		.compute_share = gpu ? hw_num_value(&s->cost->gpu_multiply[COST_16BIT]) :
-				       s->thread_share * hw_num_value(&s->cost->cpu_multiply_many[COST_16BIT]),
-		.latency_s = gpu ? hw_num_value(&s->cost->gpu_kernel_s) : hw_num_value(&d->launch_s),
-	};
+	struct kernel_place where = on(s, d);
+	struct platform_work work = kernel_attention(&where, p->kv_types.k, held + fresh,
+		model_attention_flops(l, 1, read->kv_pairs));
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 	if (borrowed)
 		fetch(s, d->memory, kv->memory, fresh, true);
