@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -94,4 +95,50 @@ int file_read(const char *path, size_t max_bytes, struct arena *a, char **text, 
 	memcpy(*text, all, *len + 1);
 	free(all);
 	return 0;
+}
+
+static int cannot_write(const char *path, int fault, struct err *err)
+{
+	return err_set(err, ERR_IO, "cannot write '%s': %s", path, strerror(fault));
+}
+
+/* The file is named as the process is: nobody else writes it. */
+static int write_and_close(int fd, void (*write)(FILE *to, void *ctx), void *ctx)
+{
+	FILE *to = fdopen(fd, "w");
+	int fault = 0;
+
+	if (!to) {
+		fault = errno;
+		close(fd);
+		return fault;
+	}
+	write(to, ctx);
+	if (ferror(to))
+		fault = errno ? errno : EIO;
+	if (fclose(to) && !fault)
+		fault = errno;
+	return fault;
+}
+
+int file_replace(const char *path, void (*write)(FILE *to, void *ctx), void *ctx, struct err *err)
+{
+	struct stat st;
+	char beside[PATH_MAX];
+
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return err_set(err, ERR_IO, "cannot write '%s': it is %s", path,
+			S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
+	if (snprintf(beside, sizeof(beside), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(beside))
+		return cannot_write(path, ENAMETOOLONG, err);
+	unlink(beside); /* of a process of that number that was killed */
+	int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return cannot_write(path, errno, err);
+	int fault = write_and_close(fd, write, ctx);
+	if (!fault && rename(beside, path))
+		fault = errno;
+	if (fault)
+		unlink(beside);
+	return fault ? cannot_write(path, fault, err) : 0;
 }

@@ -1,5 +1,5 @@
 /*
- * file.h - reading a whole file, with messages for people.
+ * file.h - whole files, read and written, with messages for people.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -14,5 +14,9 @@ int file_read_all(const char *path, size_t max_bytes, char **text, size_t *len, 
 
 /* The same into an arena. */
 int file_read(const char *path, size_t max_bytes, struct arena *a, char **text, size_t *len, struct err *err);
+
+/* Writes a file that is there whole or not at all: write(to, ctx) fills a temporary one beside it, which takes its name at
+   the end. */
+int file_replace(const char *path, void (*write)(FILE *to, void *ctx), void *ctx, struct err *err);
 
 #endif

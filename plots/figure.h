@@ -24,6 +24,7 @@ struct figure {
 	struct arena *arena;
 	/* to fill */
 	struct data data;
+	const char *template; /* that draws it; set to that of the kind */
 	const char *x_label, *y_label, *options, *names; /* "" where the template has no use for it */
 	size_t panels;                                   /* one above the other; the figure grows with them */
 	bool numbered;    /* x_label says which name is which number */
@@ -37,6 +38,8 @@ int figure_curves(struct figure *f, struct err *err);
 /* A bar for each run: memory, utilisation. */
 int figure_memory(struct figure *f, struct err *err);
 int figure_utilisation(struct figure *f, struct err *err);
+/* What was used when: a panel a run, of those that have a timeline. */
+int figure_timeline(struct figure *f, struct err *err);
 
 /* Sets the label of the x axis: the key with its unit and scale, which may be "". */
 void figure_label_x(struct figure *f, const char *unit, const char *scale);

@@ -429,7 +429,16 @@ int figure_utilisation(struct figure *f, struct err *err)
 {
 	struct items parts = {0}, lanes = {0}, all;
 	struct bars b = {0};
+	const struct query_span *span;
+	size_t n_spans;
 
+	/* One bar says less than when it was busy. */
+	if (f->c.n_points == 1) {
+		if (query_read_spans(f->q, f->c.curve[0].point[0].run, &span, &n_spans, err))
+			return -1;
+		if (n_spans)
+			return figure_timeline(f, err);
+	}
 	if (place_bars(f, &b, err))
 		return -1;
 	struct run_resources *run = arena_array(f->arena, struct run_resources, b.n);

@@ -24,7 +24,9 @@ const struct plot_kind plot_kinds[] = {
 	{"memory", "memory.gp", "Memory", {NULL}, figure_memory, true, FIGURE_GROUPS_MAX,
 		"what lies in each memory against its capacity; also runs that do not fit"},
 	{"utilisation", "utilisation.gp", "Utilisation", {NULL}, figure_utilisation, false, FIGURE_GROUPS_MAX,
-		"what sets the pace, and how busy each resource is"},
+		"what sets the pace, and how busy each resource is; of a single run of 'offsim run' the timeline"},
+	{"timeline", "timeline.gp", "Timeline", {NULL}, figure_timeline, false, FIGURE_GROUPS_MAX,
+		"when each resource is in use, over two steps from the middle of a run"},
 };
 const size_t plot_kinds_n = ARRAY_LEN(plot_kinds);
 
@@ -133,7 +135,7 @@ static int draw(const struct plot_request *req, const struct plot_kind *kind, co
 			req->out ? TITLE_COLUMNS : (size_t)req->columns, a);
 	const char *const word[] = {title, f->x_label, f->y_label, terminal, f->options, f->names};
 	const struct gnuplot_job job = {
-		.template = kind->template,
+		.template = f->template,
 		.data = f->data.at,
 		.out = req->out,
 		.word = word,
@@ -175,6 +177,7 @@ int plot_draw(const struct plot_request *req, struct arena *a, struct plot_summa
 	if (!kind || choose_metrics(kind, req->y, &f, err) ||
 		(req->out && gnuplot_terminal(req->out, &unused, err)) || query_open(req->db, a, &f.q, err))
 		return -1;
+	f.template = kind->template;
 	int status = read_runs(req, kind, &f, err) || kind->fill(&f, err) ? -1 : 0;
 	query_close(f.q);
 	if (status)

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 
 #define APPLICATION_ID 0x6f666673 /* schema.sql */
-#define SCHEMA_VERSION 2          /* the one these queries were written for */
+#define SCHEMA_VERSION 3          /* the one these queries were written for */
 #define WAIT_MS 10000
 
 struct query {
@@ -417,6 +417,30 @@ int query_read_resources(struct query *q, const char *run, const struct query_re
 		struct query_resource r = {column_text(q, stmt, 0), sqlite3_column_double(stmt, 1),
 			sqlite3_column_double(stmt, 2), sqlite3_column_double(stmt, 3)};
 		VEC_PUSH(&list, q->arena, r);
+		rc = SQLITE_OK;
+	}
+	sqlite3_finalize(stmt);
+	*out = list.at;
+	*n = list.n;
+	return rc == SQLITE_DONE ? 0 : fail(q, rc, err);
+}
+
+int query_read_spans(struct query *q, const char *run, const struct query_span **out, size_t *n, struct err *err)
+{
+	struct {
+		VEC(struct query_span);
+	} list = {0};
+	sqlite3_stmt *stmt = NULL;
+	int rc = prepare_of_run(q,
+		"SELECT position, resource, begin_s, end_s, busy FROM span WHERE key = ? ORDER BY position, begin_s", run,
+		&stmt);
+
+	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		bool fresh = !list.n || list.at[list.n - 1].position != sqlite3_column_int64(stmt, 0);
+		struct query_span s = {sqlite3_column_int64(stmt, 0),
+			fresh ? column_text(q, stmt, 1) : list.at[list.n - 1].resource, sqlite3_column_double(stmt, 2),
+			sqlite3_column_double(stmt, 3), sqlite3_column_double(stmt, 4)};
+		VEC_PUSH(&list, q->arena, s);
 		rc = SQLITE_OK;
 	}
 	sqlite3_finalize(stmt);

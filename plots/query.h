@@ -84,4 +84,13 @@ int query_read_memory(struct query *q, const char *run, const struct query_memor
 int query_read_resources(struct query *q, const char *run, const struct query_resource **out, size_t *n,
 	struct err *err);
 
+struct query_span {
+	int64_t position;     /* of the resource among those of the run; 0: a step */
+	const char *resource;
+	double begin, end;    /* seconds */
+	double busy;          /* share of it in which something was on the resource */
+};
+/* By position and begin; none when the run has no timeline. */
+int query_read_spans(struct query *q, const char *run, const struct query_span **out, size_t *n, struct err *err);
+
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
 # lessons.sh [OFFSIM [FOLDER]]: what `make docs-lessons` runs. Each lesson's own command lines, those after "Run:" at the
-# head of its file, with the figures in FOLDER.
+# head of its file (run, sweep and plot), with the figures in FOLDER.
 set -eu
 offsim=${1:-build/release/offsim}
 out=${2:-docs/lessons}
@@ -14,7 +14,7 @@ for lesson in "${0%/*}"/lessons/[0-9]*.yaml; do
 	while read -r line; do
 		# shellcheck disable=SC2086 # words, none with a space
 		set -- $line
-		case $1 in sweep | plot) ;; *) continue ;; esac
+		case $1 in run | sweep | plot) ;; *) continue ;; esac
 		for word; do
 			shift
 			case ${last:-} in

@@ -32,6 +32,7 @@ int cmd_plot(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
+int cmd_timeline(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
 /* An arena that says "out of memory" and exits 1 when there is none. */

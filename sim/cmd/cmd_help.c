@@ -17,7 +17,7 @@ static void overview(FILE *to)
 	      "\n",
 		to);
 	for (size_t i = 0; i < cmd_table_n; i++)
-		fprintf(to, "  %-8s %s\n", cmd_table[i].name, cmd_table[i].help);
+		fprintf(to, "  %-9s %s\n", cmd_table[i].name, cmd_table[i].help);
 	fputs("\n"
 	      "'offsim COMMAND --help' explains one, 'offsim help keys' every key of a scenario.\n"
 	      "\n"

@@ -36,6 +36,7 @@ int cmd_run(int argc, char **argv)
 	struct err err = {0};
 	struct result r;
 	struct run_why why;
+	struct timeline t;
 	struct run_options options = {.exact = c.exact, .interval = true, .interrupted = &cmd_interrupted};
 	if (cmd_scenario_load(&c, &err) ||
 		run_scenario(c.scenario, &options, &c.arena, &r, c.json ? NULL : &why, &err)) {
@@ -46,7 +47,8 @@ int cmd_run(int argc, char **argv)
 		else
 			cmd_print_run(c.scenario, &r, &why);
 		status = r.fits ? EXIT_DONE : EXIT_NO_FIT;
-		if (c.db && record_store(c.db, c.scenario, &r, &c.arena, &err))
+		if (c.db && ((r.fits && timeline_simulate(c.scenario, TIMELINE_STEPS, &cmd_interrupted, &c.arena, &t, &err)) ||
+				    record_store(c.db, c.scenario, &r, r.fits ? &t : NULL, &c.arena, &err)))
 			status = cmd_fail(&err);
 		else if (c.db && !c.json)
 			printf("stored: %s in %s\n", r.key, c.db);

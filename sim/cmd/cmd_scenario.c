@@ -36,13 +36,22 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	const struct option *options = which == CMD_SCENARIO_RUN ? all : place;
+	static const struct option timeline[] = {
+		{"set", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"seed", required_argument, NULL, 'e'},
+		{"output", required_argument, NULL, 'o'},
+		{0},
+	};
+	const struct option *options = which == CMD_SCENARIO_RUN ? all : which == CMD_SCENARIO_PLACE ? place : timeline;
+	const char *letters = which == CMD_SCENARIO_TIMELINE ? ":ho:" : ":h";
 	int opt, status = -1;
 
 	*c = (struct cmd_scenario){.db = "results.db"};
 	cmd_arena_init(&c->arena);
 	c->set = arena_array(&c->arena, struct scenario_set, (size_t)argc);
-	while (status < 0 && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while (status < 0 && (opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		switch (opt) {
 		case 's':
 			status = cmd_add_set(c->set, &c->n_set, argv[0], optarg, &c->arena);
@@ -58,6 +67,9 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 			break;
 		case 'n':
 			c->db = NULL;
+			break;
+		case 'o':
+			c->out = optarg;
 			break;
 		case 'x':
 			c->exact = true;

@@ -1,5 +1,5 @@
 /*
- * cmd_scenario.h - what run and place share: their options, loading, and the tables they print.
+ * cmd_scenario.h - what run, place and timeline share: their options, loading, and the tables they print.
  */
 #ifndef SIM_CMD_CMD_SCENARIO_H
 #define SIM_CMD_CMD_SCENARIO_H
@@ -9,7 +9,7 @@
 #include "sim/run/run.h"
 #include "sim/run/scenario.h"
 
-enum { CMD_SCENARIO_PLACE = 1, CMD_SCENARIO_RUN = 2 };
+enum { CMD_SCENARIO_PLACE = 1, CMD_SCENARIO_RUN = 2, CMD_SCENARIO_TIMELINE = 3 };
 
 struct cmd_scenario {
 	struct arena arena;
@@ -17,6 +17,7 @@ struct cmd_scenario {
 	struct scenario_set *set; /* --set, in order; --seed is one too */
 	size_t n_set;
 	const char *db; /* NULL: --no-db */
+	const char *out; /* NULL: no -o */
 	bool json, exact;
 	struct scenario *scenario;
 };

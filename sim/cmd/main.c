@@ -18,6 +18,7 @@ const struct cmd cmd_table[] = {
 	{"explain", cmd_explain, "what sets the pace of a scenario, and what more of each resource would give"},
 	{"sweep", cmd_sweep, "simulate a scenario's 'sweep' grid, in parallel, resumable"},
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
+	{"timeline", cmd_timeline, "what each device, link and memory did when, for Perfetto"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
 	{"hw", cmd_hw, "list and show machines and their parts"},
 	{"model", cmd_model, "list and show models"},

@@ -135,12 +135,52 @@ struct store_run record_failure(const char *key, const struct scenario_set *set,
 		.key = key, .run = row(&v), .param = params(set, n_set, a), .n_params = n_set, .wall_s = 0};
 }
 
-int record_store(const char *db, const struct scenario *s, const struct result *r, struct arena *a,
-	struct err *err)
+struct rows {
+	VEC(struct store_row);
+};
+
+static void span(struct rows *rows, struct arena *a, int position, const char *resource, const struct timeline_part *part)
+{
+	struct values v = {0};
+
+	count(&v, a, "position", (uint64_t)position);
+	text(&v, a, "resource", resource);
+	real(&v, a, "begin_s", part->begin_s);
+	real(&v, a, "end_s", part->end_s);
+	real(&v, a, "busy", part->busy);
+	VEC_PUSH(rows, a, row(&v));
+}
+
+static struct rows span_rows(const struct timeline *t, struct arena *a)
+{
+	struct rows rows = {0};
+	double begin_s = 0;
+
+	for (uint64_t i = 0; i < t->n_steps; i++) {
+		double end_s = sim_seconds(t->step_end[i]);
+		span(&rows, a, 0, t->decode ? "decode" : "prefill", &(struct timeline_part){begin_s, end_s, 1});
+		begin_s = end_s;
+	}
+	for (int lane = 0; lane < t->n_lanes; lane++) {
+		size_t n;
+		const struct timeline_part *part = timeline_strip(t, lane, a, &n);
+		for (size_t i = 0; i < n; i++)
+			span(&rows, a, 1 + lane, t->lane[lane], &part[i]);
+	}
+	return rows;
+}
+
+int record_store(const char *db, const struct scenario *s, const struct result *r, const struct timeline *t,
+	struct arena *a, struct err *err)
 {
 	struct store_run run = record_rows(s, r, a);
 	struct store *store;
 
+	if (t) {
+		struct rows spans = span_rows(t, a);
+		run.span = spans.at;
+		run.n_spans = spans.n;
+	}
 	if (store_open(db, &store, err))
 		return -1;
 	if (store_put(store, &run, err)) {

@@ -6,7 +6,7 @@
 
 #include "sim/run/result.h"
 #include "sim/run/scenario.h"
-
+#include "sim/run/timeline.h"
 #include "sim/store/store.h"
 
 /* The rows of one run, in the arena; they point into scenario and result. */
@@ -15,8 +15,9 @@ struct store_run record_rows(const struct scenario *s, const struct result *r, s
 struct store_run record_failure(const char *key, const struct scenario_set *set, size_t n_set, const struct err *err,
 	struct arena *a);
 
-/* Opens or creates the database, stores the run (replacing one of the same key) and closes it. */
-int record_store(const char *db, const struct scenario *s, const struct result *r, struct arena *a,
-	struct err *err);
+/* Opens or creates the database, stores the run (replacing one of the same key) and closes it. t: its timeline; NULL for
+   one that does not fit. */
+int record_store(const char *db, const struct scenario *s, const struct result *r, const struct timeline *t,
+	struct arena *a, struct err *err);
 
 #endif

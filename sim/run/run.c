@@ -696,7 +696,7 @@ static int place(const struct scenario *s, const struct trace *t, struct placeme
 	return -1;
 }
 
-static void make_trace(struct trace *t, const struct scenario *s, struct arena *a)
+void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a)
 {
 	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
 
@@ -707,7 +707,7 @@ int run_place(const struct scenario *s, struct placement *p, struct arena *a, st
 {
 	struct trace *t = arena_new(a, struct trace);
 
-	make_trace(t, s, a);
+	run_make_trace(t, s, a);
 	return place(s, t, p, a, err);
 }
 
@@ -752,7 +752,7 @@ int run_scenario(const struct scenario *s, const struct run_options *o, struct a
 	memset(out, 0, sizeof(*out));
 	no_numbers(out);
 	memcpy(out->key, s->key, sizeof(out->key));
-	make_trace(&t, s, a);
+	run_make_trace(&t, s, a);
 	if (place(s, &t, &p, a, err))
 		return -1;
 	out->memory = p.ledger;

@@ -39,6 +39,8 @@ struct run_why {
 	struct run_gain gain[RUN_MAX_GAINS]; /* by share of the critical path */
 };
 
+/* The steps that a scenario takes. */
+void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a);
 /* Places only: fits, memory, upper bound. p gets the placement (in the arena). */
 int run_place(const struct scenario *s, struct placement *p, struct arena *a, struct err *err);
 /* The whole run. why may be NULL. The arena may be reset afterwards. */

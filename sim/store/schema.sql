@@ -110,3 +110,18 @@ SELECT
 	m.weights_bytes, m.kv_bytes, m.activation_bytes, m.overhead_bytes
 FROM memory_use AS m
 JOIN run AS r ON r.key = m.key;
+
+-- version 3
+
+-- What was used when, over two steps from the middle of a run; `offsim run` stores it, sweeps do not. Of one resource there
+-- are at most 640 rows: uses are joined until they are a 640th of the stretch long, or the gap behind is, and `busy`
+-- says how much of the row something was on it.
+CREATE TABLE span (
+	key      TEXT NOT NULL REFERENCES run (key) ON DELETE CASCADE,
+	position INTEGER NOT NULL, -- order of resources, from 1; 0: the steps themselves
+	resource TEXT NOT NULL,    -- "gpu0" (its kernels), "gpu0.link.h2d", "overhead"; "decode" or "prefill": a step
+	begin_s  REAL NOT NULL,    -- from the beginning of the first step on
+	end_s    REAL NOT NULL,
+	busy     REAL NOT NULL,    -- share of the row, above 0
+	PRIMARY KEY (key, position, begin_s)
+) STRICT, WITHOUT ROWID;

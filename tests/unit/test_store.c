@@ -116,6 +116,14 @@ static void put(struct store *s, int number, double decode)
 		{.column = "bytes", .type = STORE_REAL, .real = NAN},
 		{.column = "critical", .type = STORE_REAL, .real = 0.3},
 	};
+	const struct store_value burst[] = {
+		{.column = "position", .type = STORE_COUNT, .count = 1},
+		{.column = "resource", .type = STORE_TEXT, .text = "gpu0"},
+		{.column = "begin_s", .type = STORE_REAL, .real = 0.25},
+		{.column = "end_s", .type = STORE_REAL, .real = 0.5},
+		{.column = "busy", .type = STORE_REAL, .real = 0.75},
+	};
+	const struct store_row span[] = {{burst, ARRAY_LEN(burst)}};
 	const struct store_row memory[] = {{gpu, ARRAY_LEN(gpu)}};
 	const struct store_row resource[] = {{link, ARRAY_LEN(link)}, {compute, ARRAY_LEN(compute)}};
 	struct err err = {0};
@@ -130,6 +138,8 @@ static void put(struct store *s, int number, double decode)
 		.n_memory = ARRAY_LEN(memory),
 		.resource = resource,
 		.n_resources = ARRAY_LEN(resource),
+		.span = span,
+		.n_spans = ARRAY_LEN(span),
 		.wall_s = 0.125,
 	};
 	assert_ok(store_put(s, &r, &err), err);
@@ -191,7 +201,7 @@ START_TEST(stores_every_type)
 	const struct place p = place_new();
 
 	create(p.db, 1);
-	expect_sql(p.db, "PRAGMA user_version", "2");
+	expect_sql(p.db, "PRAGMA user_version", "3");
 	expect_sql(p.db, "PRAGMA application_id", "1868981875");
 	expect_sql(p.db, "PRAGMA journal_mode", "wal");
 	expect_sql(p.db, "SELECT key FROM run", "0000000000000000");
@@ -244,6 +254,7 @@ START_TEST(replaces)
 	expect_sql(p.db, "SELECT count(*) FROM run_param", "3"); /* those of 8 */
 	expect_sql(p.db, "SELECT count(*) FROM memory_use", "1");
 	expect_sql(p.db, "SELECT count(*) FROM resource_use", "2");
+	expect_sql(p.db, "SELECT count(*) FROM span", "1");
 	expect_sql(p.db, "SELECT count(*) FROM run_time", "2");
 	place_remove(&p);
 }
@@ -374,7 +385,7 @@ START_TEST(newer_version)
 	sqlite3 *db = raw_open(p.db);
 	raw_exec(db, "PRAGMA user_version = 99");
 	sqlite3_close(db);
-	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 2",
+	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 3",
 		p.db);
 	expect_sql(p.db, "SELECT count(*) FROM run", "1");
 	place_remove(&p);
@@ -413,7 +424,7 @@ START_TEST(migrates)
 	create_v1(p.db);
 	expect_sql(p.db, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "0");
 	ck_assert(has(p.db, 0xaa));
-	expect_sql(p.db, "PRAGMA user_version", "2");
+	expect_sql(p.db, "PRAGMA user_version", "3");
 	expect_sql(p.db, "SELECT decode_tok_s FROM throughput", "2.385");
 	place_remove(&p);
 }
