@@ -10,7 +10,7 @@
  * experts costs their numbers and little else. Every chunk stands alone.
  *
  * Writing is streamed: a file appears under its name when it is complete, and not at all if it never is. Reading is
- * streamed too: memory holds one chunk, however long the file. The format itself is described in otr_code.h.
+ * streamed too: memory holds one chunk and the index (16 bytes a chunk), however long the file. The format itself is described in otr_code.h.
  */
 #ifndef SIM_TRACE_OTR_H
 #define SIM_TRACE_OTR_H
@@ -54,6 +54,8 @@ struct otr_reader;
 /* The file is written beside path and gets its name by otr_commit. info is copied as needed. */
 int otr_create(const char *path, const struct otr_info *info, struct arena *a, struct otr_writer **out,
 	struct err *err);
+/* -1 also for what no file may hold: a layer or expert beyond those of info, a kind or group that does not exist, more
+   accesses than experts when info says experts_only. Then nothing can be committed any more. */
 int otr_put_step(struct otr_writer *w, const struct trace_step *step, struct err *err);
 int otr_put_request(struct otr_writer *w, const struct otr_request *r, struct err *err);
 /* Ends the file and gives it its name; the writer is gone afterwards, also when that fails. */
@@ -66,6 +68,7 @@ int otr_open(const char *path, struct arena *a, struct otr_reader **out, struct 
 void otr_close(struct otr_reader *r);
 const struct otr_info *otr_info(const struct otr_reader *r);
 uint64_t otr_n_records(const struct otr_reader *r); /* steps or requests */
+uint64_t otr_n_accesses(const struct otr_reader *r); /* of all steps */
 /* Of the contents (info and records, whatever way they were written), for the key of a run. */
 uint64_t otr_hash(const struct otr_reader *r);
 
