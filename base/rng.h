@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-enum rng_purpose { RNG_ROUTING = 1, RNG_INTERVAL = 2, RNG_TEST = 3 };
+enum rng_purpose { RNG_ROUTING = 1, RNG_INTERVAL = 2, RNG_TEST = 3, RNG_LOOKAHEAD = 4 };
 
 /* The caller ends with gsl_rng_free. NULL only when out of memory. */
 gsl_rng *rng_new(uint64_t master_seed, uint64_t run, enum rng_purpose purpose);

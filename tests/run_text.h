@@ -87,7 +87,7 @@ static inline void list_steps(const char *text, const char *sets, struct listing
 	const struct scenario *s = ran.scenario;
 	trace_synth_init(&t, s->model, &s->workload, s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0, s->seed,
 		&ran.arena);
-	struct engine_job job = {s->model, s->machine, s->cost, &t, s->flags};
+	struct engine_job job = {s->model, s->machine, s->cost, &t, s->flags, s->seed};
 	assert_ok(s->engine->place(&job, &p, &ran.arena, &err), err);
 	exec_init(&x, &p, &t, s->engine->lower, s->engine->state_new(&job, &p, &ran.arena), s->engine->overheads, NULL,
 		&ran.arena);

@@ -4,10 +4,12 @@
 #include "sim/cmd/cmd_scenario.h"
 #include "sim/run/run.h"
 #include "sim/run/record.h"
+#include "sim/run/trace_out.h"
 
 static void usage(void)
 {
 	puts("usage: offsim run SCENARIO.yaml [--set KEY=VALUE]... [--db FILE | --no-db] [--json] [--seed N] [--exact]\n"
+	     "                  [--trace-out FILE.otr]\n"
 	     "\n"
 	     "Simulates one scenario, prints the result, why it is so and what would change it, and stores it.\n"
 	     "\n"
@@ -18,6 +20,7 @@ static void usage(void)
 	     "      --seed N         of all random numbers (the scenario's key 'seed')\n"
 	     "      --exact          simulate every decode step; without it, some stand for all where steps\n"
 	     "                       differ by their context alone (tested to agree within 0.1 %)\n"
+	     "      --trace-out FILE write the steps that were simulated; 'workload: {trace: FILE}' replays them\n"
 	     "  -h, --help           this text\n"
 	     "\n"
 	     "exit status: 0 done, 1 failed while running, 2 bad input, 3 the placement does not fit\n"
@@ -52,6 +55,10 @@ int cmd_run(int argc, char **argv)
 			status = cmd_fail(&err);
 		else if (c.db && !c.json)
 			printf("stored: %s in %s\n", r.key, c.db);
+		if (c.trace_out && status != EXIT_FAILED && trace_out(c.scenario, c.trace_out, &cmd_interrupted, &c.arena, &err))
+			status = cmd_fail(&err);
+		else if (c.trace_out && !c.json)
+			printf("trace: %s\n", c.trace_out);
 	}
 	cmd_scenario_release(&c);
 	return cmd_finish_stdout(status);

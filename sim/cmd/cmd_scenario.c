@@ -28,6 +28,7 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 		{"no-db", no_argument, NULL, 'n'},
 		{"seed", required_argument, NULL, 'e'},
 		{"exact", no_argument, NULL, 'x'},
+		{"trace-out", required_argument, NULL, 't'},
 		{0},
 	};
 	static const struct option place[] = {
@@ -70,6 +71,9 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 			break;
 		case 'o':
 			c->out = optarg;
+			break;
+		case 't':
+			c->trace_out = optarg;
 			break;
 		case 'x':
 			c->exact = true;

@@ -18,6 +18,7 @@ struct cmd_scenario {
 	size_t n_set;
 	const char *db; /* NULL: --no-db */
 	const char *out; /* NULL: no -o */
+	const char *trace_out; /* NULL: none */
 	bool json, exact;
 	struct scenario *scenario;
 };

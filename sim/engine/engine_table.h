@@ -19,6 +19,7 @@ struct engine_job {
 	const struct cost *cost; /* what its kernels reach; NULL for an engine without `kernels` */
 	const struct trace *trace;
 	const void *flags; /* the engine's own struct */
+	uint64_t seed;     /* of what the engine draws */
 };
 
 /* A second name of a flag. */
@@ -55,7 +56,7 @@ struct engine_ops {
 	exec_lower_fn *lower;
 };
 
-extern const struct engine_ops engine_accelerate, engine_ideal, engine_llamacpp;
+extern const struct engine_ops engine_accelerate, engine_expertcache, engine_ideal, engine_llamacpp;
 
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);

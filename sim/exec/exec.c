@@ -94,6 +94,11 @@ int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, 
 	return 0;
 }
 
+void exec_release(struct exec *x)
+{
+	trace_cursor_release(&x->cursor);
+}
+
 void exec_spans(struct exec *x, sim_span_fn *span, void *ctx)
 {
 	x->sim.config.span = span;

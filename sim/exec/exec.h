@@ -88,6 +88,9 @@ void exec_spans(struct exec *x, sim_span_fn *span, void *ctx);
    exec_init. */
 int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, void *ctx, struct err *err);
 
+/* After exec_run, before the arena goes. */
+void exec_release(struct exec *x);
+
 /* For engines. Streams of the core are numbered as units: what an engine puts into the stream of a unit runs
    there in the order added. */
 

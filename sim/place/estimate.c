@@ -35,8 +35,15 @@ static void load_route(struct estimate *e, int from, int to, double bytes)
 /* Bytes that a device computes with: once from its own memory, before that from where they live. */
 static void load_use(struct estimate *e, const struct place_spot *spot, double bytes, double flops)
 {
-	const struct hw_device *d = &e->placement->machine->devices[spot->device];
+	const struct placement *p = e->placement;
+	const struct hw_device *d = &p->machine->devices[spot->device];
 
+	if (spot->mode == PLACE_CACHED) {
+		e->memory_bytes[p->machine->devices[p->cache_device].memory] += p->cached_share * bytes;
+		e->flops[p->cache_device] += p->cached_share * flops;
+		bytes *= 1 - p->cached_share;
+		flops *= 1 - p->cached_share;
+	}
 	load_route(e, spot->memory, d->memory, bytes);
 	if (spot->mode != PLACE_ZERO_COPY)
 		e->memory_bytes[d->memory] += bytes;

@@ -104,7 +104,7 @@ void place_finish(struct placement *p)
 
 const char *place_mode_name(enum place_mode mode)
 {
-	static const char *const names[PLACE_MODE_N] = {"resident", "streamed", "zero-copy"};
+	static const char *const names[PLACE_MODE_N] = {"resident", "streamed", "zero-copy", "cached"};
 
 	return names[mode];
 }

@@ -7,6 +7,7 @@
  *	resident   the bytes are in the device's own memory            (also: the host computes what is in RAM)
  *	streamed   they cross the link into a staging buffer before each use
  *	zero-copy  the kernel itself reads them over the link
+ *	cached     some are kept near the device in turn; the others cross when missed, or are computed where they are
  *
  * Engines fill tensors and KV (place_tensor, place_kv), then place_finish books the ledger and sums the
  * tensors into parts: the bytes of one group of one layer that share memory, device and mode. Execution
@@ -21,9 +22,10 @@
 #include "models/ledger.h"
 #include "models/model.h"
 
-enum place_mode { PLACE_RESIDENT, PLACE_STREAMED, PLACE_ZERO_COPY, PLACE_MODE_N };
+enum place_mode { PLACE_RESIDENT, PLACE_STREAMED, PLACE_ZERO_COPY, PLACE_CACHED, PLACE_MODE_N };
 
-/* Where something is (memory of the machine, -1: not placed yet), who computes with it, how it gets there. */
+/* Where something is (memory of the machine, -1: not placed yet), who computes with it, how it gets there. Cached: the home
+   of all, and who computes with what is missed. */
 struct place_spot {
 	int16_t memory;
 	int16_t device;
@@ -44,6 +46,8 @@ struct place_group {
 	struct place_part part[PLACE_MAX_PARTS];
 };
 
+struct expert_plan; /* sim/cache/expert_plan.h */
+
 struct placement {
 	const struct model *model;
 	const struct hw_machine *machine;
@@ -55,6 +59,11 @@ struct placement {
 	struct place_group (*group)[MODEL_GROUP_N]; /* by layer; [n_layer] holds embedding and output */
 	struct ledger ledger;                /* rows are the machine's memories, in order */
 	uint64_t ahead_bytes;                /* at most, fetched before a step begins: what staging buffers hold */
+	double cached_share;                 /* of what is cached, the uses in decode that find their bytes near */
+	int16_t cache_device;                /* that computes with those */
+	bool uneven;                         /* decode steps differ by more than their context */
+	const struct expert_plan *experts;   /* what was found where, of an engine that caches experts; else NULL */
+	const void *engine;                  /* the engine's own, for its execution */
 	const char *advice;                  /* what more would fit and the flag that does it; "" */
 };
 

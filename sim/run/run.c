@@ -102,7 +102,8 @@ static void tally_add(struct tally *sum, double k, const struct tally *c)
 static struct engine_job engine_job(const struct scenario *s, const struct cost *cost, const struct trace *t)
 {
 	return (struct engine_job){
-		.model = s->model, .machine = s->machine, .cost = cost, .trace = t, .flags = s->flags};
+		.model = s->model, .machine = s->machine, .cost = cost, .trace = t, .flags = s->flags,
+		.seed = s->seed};
 }
 
 /* The constants of a run that have a spread: a copy of the machine's and of the engine's, which may be changed. */
@@ -176,10 +177,17 @@ static int simulate(struct job *job, uint64_t first, uint64_t last, struct outco
 		engine->state_new(&ej, job->placement, job->arena), engine->overheads, job->options->interrupted,
 		job->arena);
 	int rc = exec_run(&x, begin, end - begin, on_step, &c, err);
+	exec_release(&x);
 	job->events += x.sim.n_done;
 	memcpy(at_last->v, c.step.v, at_last->n * sizeof(*at_last->v));
 	arena_rewind(job->arena, mark);
 	return rc;
+}
+
+/* Steps differ by their context alone, so that some may stand for all. */
+static bool smooth(const struct job *job)
+{
+	return job->trace->smooth && !job->placement->uneven;
 }
 
 /* Cost of one step in the middle of many. */
@@ -258,7 +266,7 @@ static int add_tail(struct job *job, uint64_t lo, uint64_t last, enum effort eff
 	if (window(job, last, &end, err))
 		return -1;
 	tally_add(sum, 1, &end);
-	if (!job->trace->smooth)
+	if (!smooth(job))
 		return add_random(job, lo, hi, effort == EFFORT_QUICK ? 2 : RANDOM_WINDOWS, at_lo, sum, err);
 	if (window(job, hi, &at_hi, err))
 		return -1;
@@ -275,7 +283,7 @@ static int simulate_phase(struct job *job, enum trace_phase phase, enum effort e
 {
 	uint64_t first = phase == TRACE_PREFILL ? 0 : job->trace->n_prefill;
 	uint64_t n = phase == TRACE_PREFILL ? job->trace->n_prefill : job->trace->n_decode;
-	uint64_t skip_from = job->trace->smooth ? SKIP_FROM_STEPS : 4 * RANDOM_WINDOWS;
+	uint64_t skip_from = smooth(job) ? SKIP_FROM_STEPS : 4 * RANDOM_WINDOWS;
 	struct tally at_last = tally_new(job->n_resources, job->arena);
 
 	if (n == 0)
@@ -402,26 +410,29 @@ static int upper_bound(const struct placement *p, const struct trace *t, struct 
 	struct arena_mark mark = arena_mark(a);
 	struct trace_cursor c;
 	double seconds = 0;
+	int rc = 0;
 
 	*tok_s = NAN;
 	if (t->n_decode == 0)
 		return 0;
 	trace_cursor_init(&c, t, a);
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = 0; rc == 0 && i < n; i++) {
 		uint64_t index = t->mixed ? i : t->n_prefill + (n > 1 ? i * (t->n_decode - 1) / (n - 1) : 0);
 		struct trace_step step;
 		struct estimate e;
 
-		if (trace_step_get(&c, index, &step, err))
-			return -1;
-		if (step.phase != TRACE_DECODE)
+		rc = trace_step_get(&c, index, &step, err);
+		if (rc || step.phase != TRACE_DECODE)
 			continue;
 		estimate_init(&e, p, a);
 		estimate_step(&e, p->model, &step);
 		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode);
 		n_seen++;
 	}
+	trace_cursor_release(&c);
 	arena_rewind(a, mark);
+	if (rc)
+		return -1;
 	*tok_s = per_second((double)t->decode_tokens / (double)t->n_decode, seconds / (double)n_seen);
 	return 0;
 }
@@ -698,6 +709,11 @@ static int place(const struct scenario *s, const struct trace *t, struct placeme
 
 void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a)
 {
+	if (s->recorded) {
+		*t = *s->recorded;
+		return;
+	}
+
 	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
 
 	trace_synth_init(t, s->model, &s->workload, rows_max, s->seed, a);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "sim/trace/trace_file.h"
 
 struct keys {
 	const char *model, *quant, *engine;
@@ -28,14 +29,21 @@ static const struct param scenario_params[] = {
 	PARAM_COUNT(struct keys, seed, "seed", "1", 0, 9007199254740992.0, "of all random numbers"),
 };
 
+struct workload_keys {
+	struct trace_workload w;
+	const char *trace;
+};
+
 static const struct param workload_params[] = {
-	PARAM_COUNT(struct trace_workload, batch, "batch", "1", 1, 1e6, "sequences that run together"),
-	PARAM_COUNT(struct trace_workload, prompt, "prompt", "512", 0, 1e8,
+	PARAM_COUNT(struct workload_keys, w.batch, "batch", "1", 1, 1e6, "sequences that run together"),
+	PARAM_COUNT(struct workload_keys, w.prompt, "prompt", "512", 0, 1e8,
 		"tokens of each prompt; 0: generation alone"),
-	PARAM_COUNT(struct trace_workload, generate, "generate", "128", 0, 1e7,
+	PARAM_COUNT(struct workload_keys, w.generate, "generate", "128", 0, 1e7,
 		"tokens generated for each sequence, the first by the prefill"),
-	PARAM_COUNT(struct trace_workload, depth, "depth", "0", 0, 1e8,
+	PARAM_COUNT(struct workload_keys, w.depth, "depth", "0", 0, 1e8,
 		"tokens that each sequence's cache holds before the prompt"),
+	PARAM_TEXT(struct workload_keys, trace, "trace", NULL,
+		"a file of recorded steps (.otr) instead of all these: what it holds is what runs"),
 };
 
 const struct scenario_section scenario_sections[] = {
@@ -102,7 +110,7 @@ static int apply_plain_sets(const struct scenario *s, struct yaml_node *root, st
 
 static bool is_path(const char *name)
 {
-	static const char *const suffixes[] = {".json", ".gguf", ".safetensors"};
+	static const char *const suffixes[] = {".json", ".gguf", ".safetensors", ".otr"};
 	size_t len = strlen(name);
 
 	if (strchr(name, '/'))
@@ -118,7 +126,8 @@ static const char *beside(const struct yaml_node *node, const struct scenario *s
 {
 	const char *slash = strrchr(s->file, '/');
 
-	if (!is_path(node->text) || node->text[0] == '/' || !slash || node->pos.file != s->file)
+	if (!is_path(node->text) || node->text[0] == '/' || !slash || !node->pos.file ||
+		strcmp(node->pos.file, s->file) != 0)
 		return node->text;
 	return arena_printf(a, "%.*s/%s", (int)(slash - s->file), s->file, node->text);
 }
@@ -170,14 +179,34 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 	return s->engine->kernels ? cost_load(s->engine->kernels, a, &s->cost, err) : 0;
 }
 
+/* A recorded workload: the trace is checked against the model. */
+static int load_recorded(struct scenario *s, const struct yaml_node *workload, struct arena *a, struct err *err)
+{
+	const struct yaml_node *node = yaml_get(workload, "trace");
+	struct trace *t = arena_new(a, struct trace);
+
+	for (const struct yaml_node *n = workload->child; n; n = n->next)
+		if (n != node)
+			return err_at(err, ERR_INPUT, &n->key_pos, "'%s' beside 'trace': a recorded workload has its own", n->key);
+	if (trace_file_init(t, s->model, beside(node, s, a), a, err))
+		return -1;
+	s->recorded = t;
+	s->workload = t->workload;
+	return 0;
+}
+
 static int load_workload(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
 {
+	struct workload_keys keys = {0};
 	const struct trace_workload *w = &s->workload;
 
 	if (!k->workload)
-		param_defaults(workload_params, ARRAY_LEN(workload_params), &s->workload, a);
-	else if (param_fill(workload_params, ARRAY_LEN(workload_params), k->workload, "workload", &s->workload, a, err))
+		param_defaults(workload_params, ARRAY_LEN(workload_params), &keys, a);
+	else if (param_fill(workload_params, ARRAY_LEN(workload_params), k->workload, "workload", &keys, a, err))
 		return -1;
+	if (keys.trace)
+		return load_recorded(s, k->workload, a, err);
+	s->workload = keys.w;
 	if (w->prompt + w->generate == 0)
 		return err_at(err, ERR_INPUT, k->workload ? &k->workload->pos : NULL,
 			"the workload has neither prompt nor generated tokens");
@@ -201,14 +230,22 @@ static const char *flags_canonical(const struct scenario *s, struct arena *a)
 	return text;
 }
 
-static void identify(struct scenario *s, struct arena *a)
+/* A recorded workload is named by its contents. */
+static const char *workload_canonical(const struct scenario *s, struct arena *a)
 {
 	const struct trace_workload *w = &s->workload;
+
+	if (s->recorded)
+		return arena_printf(a, "trace: %016" PRIx64, trace_file_hash(s->recorded));
+	return arena_printf(a, "batch: %" PRIu64 ", prompt: %" PRIu64 ", generate: %" PRIu64 ", depth: %" PRIu64, w->batch,
+		w->prompt, w->generate, w->depth);
+}
+
+static void identify(struct scenario *s, struct arena *a)
+{
 	const char *what = arena_printf(a,
-		"engine: %s, flags: {%s}, workload: {batch: %" PRIu64 ", prompt: %" PRIu64 ", generate: %" PRIu64
-		", depth: %" PRIu64 "}, routing: %s, seed: %" PRIu64,
-		s->engine_name, flags_canonical(s, a), w->batch, w->prompt, w->generate, w->depth, s->routing,
-		s->seed);
+		"engine: %s, flags: {%s}, workload: {%s}, routing: %s, seed: %" PRIu64, s->engine_name,
+		flags_canonical(s, a), workload_canonical(s, a), s->routing, s->seed);
 	uint64_t h = HASH_INIT;
 
 	s->canonical = arena_printf(a, "{model: %s, quant: %s, machine: %s, %s}", s->model_name, s->quant,
@@ -241,7 +278,7 @@ static int load_tree(struct yaml_node *root, const char *file, const struct scen
 	if (apply_plain_sets(s, root, a, err) ||
 		param_fill(scenario_params, ARRAY_LEN(scenario_params), root, "the scenario", &k, a, err) ||
 		need(root, file, "model", err) || need(root, file, "machine", err) ||
-		need(root, file, "engine", err) || load_workload(s, &k, a, err) || load_model(s, &k, root, a, err) ||
+		need(root, file, "engine", err) || load_model(s, &k, root, a, err) || load_workload(s, &k, a, err) ||
 		load_machine(s, &k, a, err) || load_engine(s, &k, root, a, err))
 		return -1;
 	s->routing = routing_choices[k.routing];

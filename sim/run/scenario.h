@@ -30,6 +30,7 @@ struct scenario {
 	struct cost *cost;        /* what the engine's kernels reach; NULL for one without such data */
 	struct yaml_node *flags_node, *machine_node, *sweep;
 	struct trace_workload workload;
+	const struct trace *recorded; /* the workload is this; NULL: it is made up */
 	uint64_t seed;
 	const struct scenario_set *set; /* overrides, in order; later ones win */
 	size_t n_set;

@@ -191,13 +191,15 @@ int timeline_simulate(const struct scenario *s, uint64_t n_steps, const volatile
 	r.end = r.first + t->n_steps;
 	r.step_end = arena_array(a, sim_time, t->n_steps);
 
-	struct engine_job job = {s->model, s->machine, s->cost, trace, s->flags};
+	struct engine_job job = {s->model, s->machine, s->cost, trace, s->flags, s->seed};
 	uint64_t begin = r.first < WARM_UP_STEPS ? 0 : r.first - WARM_UP_STEPS;
 	exec_init(x, p, trace, s->engine->lower, s->engine->state_new(&job, p, a), s->engine->overheads, interrupted, a);
 	r.platform = &x->platform;
 	add_lanes(t, &r);
 	exec_spans(x, on_span, &r);
-	if (exec_run(x, begin, r.end + (r.end < all) - begin, on_step, &r, err))
+	int rc = exec_run(x, begin, r.end + (r.end < all) - begin, on_step, &r, err);
+	exec_release(x);
+	if (rc)
 		return -1;
 	finish(t, &r);
 	return 0;

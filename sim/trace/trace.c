@@ -5,6 +5,12 @@ void trace_cursor_init(struct trace_cursor *c, const struct trace *t, struct are
 	*c = (struct trace_cursor){.trace = t, .arena = a};
 }
 
+void trace_cursor_release(struct trace_cursor *c)
+{
+	if (c->trace->ops->release)
+		c->trace->ops->release(c);
+}
+
 uint64_t trace_n_steps(const struct trace *t)
 {
 	return t->n_prefill + t->n_decode;

@@ -76,6 +76,8 @@ struct trace_ops {
 	const char *help;
 	/* Fills step with the index-th one; valid until the next call with this cursor. */
 	int (*step)(struct trace_cursor *c, uint64_t index, struct trace_step *step, struct err *err);
+	/* Gives back what is not the arena's; NULL: nothing is. */
+	void (*release)(struct trace_cursor *c);
 };
 
 struct trace {
@@ -93,6 +95,7 @@ struct trace {
 };
 
 void trace_cursor_init(struct trace_cursor *c, const struct trace *t, struct arena *a);
+void trace_cursor_release(struct trace_cursor *c);
 /* index: of the trace's steps, both phases. */
 int trace_step_get(struct trace_cursor *c, uint64_t index, struct trace_step *step, struct err *err);
 uint64_t trace_n_steps(const struct trace *t);

@@ -1,0 +1,16 @@
+/*
+ * trace_out.h - the steps of a scenario as a native trace file: `run --trace-out`.
+ */
+#ifndef SIM_RUN_TRACE_OUT_H
+#define SIM_RUN_TRACE_OUT_H
+
+#include <signal.h>
+
+#include "sim/run/scenario.h"
+
+/* Writes every step that the scenario simulates, with all its accesses. Replaying the file as `workload: {trace: FILE}`
+   under the same engine gives the same result. interrupted may be NULL. */
+int trace_out(const struct scenario *s, const char *path, const volatile sig_atomic_t *interrupted, struct arena *a,
+	struct err *err);
+
+#endif

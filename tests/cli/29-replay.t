@@ -1,0 +1,54 @@
+#!/bin/sh
+# What a run wrote with --trace-out runs again as workload: {trace: FILE}, with the same result.
+. tests/cli/tap.sh
+
+scenario() { # WORKLOAD
+	cat <<-EOF2
+	model: qwen3-30b-a3b
+	quant: q4_k_m
+	machine: desktop-rtx4090-ddr5
+	engine: llama.cpp
+	flags: {ngl: 99, cpu-moe: yes}
+	workload: {$1}
+	EOF2
+}
+result() { # SCENARIO: everything but times and the key
+	"$OFFSIM" run "$@" --no-db --json | grep -v '"wall_s"\|"key"'
+}
+replays() { # BATCH PROMPT GENERATE DEPTH
+	scenario "batch: $1, prompt: $2, generate: $3, depth: $4" >"$tmp/a.yaml"
+	scenario 'trace: a.otr' >"$tmp/b.yaml"
+	rm -f "$tmp/a.otr"
+	"$OFFSIM" run "$tmp/a.yaml" --no-db --trace-out "$tmp/a.otr" >/dev/null || return 1
+	result "$tmp/a.yaml" >"$tmp/a.json" && result "$tmp/b.yaml" >"$tmp/b.json" && cmp "$tmp/a.json" "$tmp/b.json"
+}
+same_file_twice() {
+	"$OFFSIM" run "$tmp/b.yaml" --no-db --trace-out "$tmp/b.otr" >/dev/null || return 1
+	"$OFFSIM" run "$tmp/b.yaml" --no-db --trace-out "$tmp/c.otr" >/dev/null && cmp "$tmp/b.otr" "$tmp/c.otr"
+}
+says() { # TEXT COMMAND...
+	want=$1
+	shift
+	fails 2 "$@" 2>"$tmp/err" >/dev/null && grep -qF -e "$want" "$tmp/err" || { cat "$tmp/err"; return 1; }
+}
+
+ok 'one sequence' replays 1 77 61 0
+ok 'several, whose experts differ by chance' replays 3 77 61 100
+ok 'prompts in several steps' replays 2 900 7 0
+ok 'no prompt' replays 1 0 33 500
+ok 'no generation' replays 1 600 0 0
+replays 3 77 61 100 >/dev/null 2>&1
+ok 'the replay writes the same file each time' same_file_twice
+ok 'a model with fewer experts' says 'step 0 uses expert' "$OFFSIM" run "$tmp/b.yaml" --no-db --set model=mixtral-8x7b
+ok 'a model of another kind' says 'uses the router of layer 0, of which model' "$OFFSIM" run "$tmp/b.yaml" --no-db --set model=llama-3.2-1b
+ok 'both a trace and a batch' says 'a recorded workload has its own' "$OFFSIM" run "$tmp/b.yaml" --no-db --set workload.batch=2
+ok 'no such file' says 'nope.otr' "$OFFSIM" run "$tmp/b.yaml" --no-db --set workload.trace="$tmp/nope.otr"
+ok 'a folder that cannot be written' fails 1 "$OFFSIM" run "$tmp/a.yaml" --no-db --trace-out "$tmp/none/a.otr"
+beside_the_scenario() {
+	mkdir -p "$tmp/models" &&
+		cp tests/data/configs/ministral-3-3b.json "$tmp/models/config.json" &&
+		printf 'model: models/config.json\nmachine: desktop-rtx4090-ddr5\nengine: ideal\n' >"$tmp/m.yaml" &&
+		"$OFFSIM" run "$tmp/m.yaml" --no-db >/dev/null
+}
+ok 'paths are relative to the scenario' beside_the_scenario
+finish
