@@ -174,6 +174,23 @@ void cmd_print_resources(const struct result *r)
 	putchar('\n');
 }
 
+static void print_caches(const struct result *r)
+{
+	char bytes[32];
+
+	if (r->n_caches == 0)
+		return;
+	printf("  %-16s %11s %11s %14s\n", "expert cache", "hit rate", "in decode", "bytes read");
+	for (int i = 0; i < r->n_caches; i++) {
+		const struct result_cache *c = &r->cache[i];
+		printf("  %-16s %10.1f%% %10.1f%% %14s\n", c->name,
+			c->lookups ? 100 * (double)c->hits / (double)c->lookups : 0,
+			isfinite(c->decode_hit_rate) ? 100 * c->decode_hit_rate : 0,
+			units_format(bytes, sizeof(bytes), (double)c->read_bytes, UNIT_BYTES));
+	}
+	putchar('\n');
+}
+
 static void print_metric(const struct result *r, enum result_field_id f, const char *label)
 {
 	char value[32], low[32], high[32];
@@ -206,6 +223,7 @@ void cmd_print_run(const struct scenario *s, const struct result *r, const struc
 	if (r->fits) {
 		print_metrics(r);
 		cmd_print_resources(r);
+		print_caches(r);
 	}
 	cmd_print_memory(&r->memory);
 	printf("\nwhy:    %s\n", why->why);

@@ -9,6 +9,7 @@ static const struct engine_ops *const engines[] = {
 	&engine_ideal,
 	&engine_llamacpp,
 	&engine_accelerate,
+	&engine_expertcache,
 };
 
 const struct engine_ops *engine_at(size_t i)

@@ -84,6 +84,18 @@ static struct store_row resource_row(const char *name, double busy, double utili
 	return row(&v);
 }
 
+static struct store_row cache_row(const struct result_cache *c, struct arena *a)
+{
+	struct values v = {0};
+
+	text(&v, a, "cache", c->name);
+	count(&v, a, "lookups", c->lookups);
+	count(&v, a, "hits", c->hits);
+	real(&v, a, "decode_hit_rate", c->decode_hit_rate);
+	count(&v, a, "read_bytes", c->read_bytes);
+	return row(&v);
+}
+
 static const struct store_param *params(const struct scenario_set *set, size_t n, struct arena *a)
 {
 	struct store_param *param = arena_array(a, struct store_param, n);
@@ -98,6 +110,10 @@ struct store_run record_rows(const struct scenario *s, const struct result *r, s
 	struct store_row *memory = arena_array(a, struct store_row, (size_t)r->memory.n);
 	struct store_row *resource = arena_array(a, struct store_row, (size_t)r->n_resources + 1);
 
+	struct store_row *cache = arena_array(a, struct store_row, RESULT_MAX_CACHES);
+
+	for (int i = 0; i < r->n_caches; i++)
+		cache[i] = cache_row(&r->cache[i], a);
 	for (int i = 0; i < r->memory.n; i++)
 		memory[i] = memory_row(&r->memory, i, a);
 	for (int i = 0; i < r->n_resources; i++)
@@ -111,6 +127,8 @@ struct store_run record_rows(const struct scenario *s, const struct result *r, s
 		.n_params = s->n_set,
 		.memory = memory,
 		.n_memory = (size_t)r->memory.n,
+		.cache = cache,
+		.n_caches = (size_t)r->n_caches,
 		.resource = resource,
 		.n_resources = (size_t)r->n_resources + (r->fits && r->critical_overhead > 0),
 		.wall_s = r->wall_s,

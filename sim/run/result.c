@@ -52,6 +52,25 @@ static json_t *critical_json(const struct result *r)
 	return list;
 }
 
+static double hit_rate(const struct result_cache *c)
+{
+	return c->lookups ? (double)c->hits / (double)c->lookups : NAN;
+}
+
+static json_t *caches_json(const struct result *r)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < r->n_caches; i++) {
+		const struct result_cache *c = &r->cache[i];
+		json_array_append_new(list,
+			json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "name", c->name, "lookups", count(c->lookups), "hits",
+				count(c->hits), "hit_rate", number(hit_rate(c)), "decode_hit_rate", number(c->decode_hit_rate),
+				"read_bytes", count(c->read_bytes)));
+	}
+	return list;
+}
+
 int result_print_json(const struct result *r, FILE *to)
 {
 	json_t *root = json_object(), *interval = json_object(), *memory = json_array(), *resources = json_array();
@@ -76,6 +95,8 @@ int result_print_json(const struct result *r, FILE *to)
 	json_object_set_new(root, "memory", memory);
 	json_object_set_new(root, "resources", resources);
 	json_object_set_new(root, "critical", critical_json(r));
+	if (r->n_caches)
+		json_object_set_new(root, "caches", caches_json(r));
 	json_object_set_new(root, "events", count(r->events));
 	json_object_set_new(root, "wall_s", number(r->wall_s));
 	json_object_set_new(root, "key", json_string(r->key));

@@ -43,6 +43,15 @@ struct result_resource {
 	double critical;       /* share of total_s that it limited along the critical path */
 };
 
+/* A cache of experts. */
+#define RESULT_MAX_CACHES 2
+struct result_cache {
+	char name[RESULT_NAME_MAX]; /* the memory it is in */
+	uint64_t lookups, hits;
+	double decode_hit_rate;     /* NAN without decode */
+	uint64_t read_bytes;        /* brought in from behind */
+};
+
 struct result {
 	char key[17];          /* 16 hex digits: the scenario with the contents of machine and model */
 	bool fits;
@@ -51,12 +60,15 @@ struct result {
 	struct ledger memory;
 	int n_resources;
 	struct result_resource resource[RESULT_MAX_RESOURCES];
+	int n_caches;
+	struct result_cache cache[RESULT_MAX_CACHES]; /* nearest first */
 	double critical_overhead; /* share of total_s in launches and waits */
 	uint64_t events;       /* operations simulated */
 	double wall_s;         /* not part of what is compared */
 };
 
-/* One JSON document with every key of cli.md, keys in fixed order, to `to`. */
+/* One JSON document with every key of cli.md, keys in fixed order, to `to`. An engine that caches experts adds `caches`
+   [{name, lookups, hits, hit_rate, decode_hit_rate, read_bytes}]. */
 int result_print_json(const struct result *r, FILE *to);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <gsl/gsl_cdf.h>
 
+#include "sim/cache/expert_plan.h"
 #include "sim/place/estimate.h"
 
 /* Decode steps that are simulated as they come, behind the prefill. */
@@ -727,6 +728,24 @@ int run_place(const struct scenario *s, struct placement *p, struct arena *a, st
 	return place(s, t, p, a, err);
 }
 
+static void fill_caches(const struct expert_plan *e, struct result *r)
+{
+	if (!e)
+		return;
+	if (e->n_levels > RESULT_MAX_CACHES)
+		BUG("%d caches", e->n_levels);
+	r->n_caches = e->n_levels;
+	for (int i = 0; i < e->n_levels; i++) {
+		const struct expert_sum *prefill = &e->sum[i][TRACE_PREFILL], *decode = &e->sum[i][TRACE_DECODE];
+		struct result_cache *c = &r->cache[i];
+		snprintf(c->name, sizeof(c->name), "%s", e->level_name[i]);
+		c->lookups = prefill->lookups + decode->lookups;
+		c->hits = prefill->hits + decode->hits;
+		c->decode_hit_rate = expert_plan_hit_rate(e, i, TRACE_DECODE);
+		c->read_bytes = prefill->read_bytes + decode->read_bytes;
+	}
+}
+
 static double now_s(void)
 {
 	struct timespec ts;
@@ -750,6 +769,7 @@ static int run_placed(struct job *job, struct result *out, struct run_why *why, 
 	fill_metrics(job, &outcome, out->value);
 	fill_resources(job, &pf, &outcome, out);
 	out->events = job->events;
+	fill_caches(job->placement->experts, out);
 	if (o->interval && fill_interval(job, &pf, out, err))
 		return -1;
 	return why ? explain(job, &pf, &outcome, out, why, err) : 0;

@@ -125,3 +125,16 @@ CREATE TABLE span (
 	busy     REAL NOT NULL,    -- share of the row, above 0
 	PRIMARY KEY (key, position, begin_s)
 ) STRICT, WITHOUT ROWID;
+
+-- version 4
+
+-- Caches of experts. Hits are not tokens: what they are worth stands in run.
+CREATE TABLE cache_use (
+	key             TEXT NOT NULL REFERENCES run (key) ON DELETE CASCADE,
+	cache           TEXT NOT NULL, -- the memory it is in
+	lookups         INTEGER,
+	hits            INTEGER,
+	decode_hit_rate REAL,
+	read_bytes      INTEGER, -- brought in from behind, ahead of use or not
+	PRIMARY KEY (key, cache)
+) STRICT, WITHOUT ROWID;

@@ -16,9 +16,9 @@
 #define WAIT_MS 10000
 #define RETRY_MS 5
 
-enum { TABLE_RUN, TABLE_PARAM, TABLE_MEMORY, TABLE_RESOURCE, TABLE_SPAN, TABLE_TIME, TABLE_N };
-static const char *const table_name[TABLE_N] = {"run", "run_param", "memory_use", "resource_use", "span",
-	"run_time"};
+enum { TABLE_RUN, TABLE_PARAM, TABLE_MEMORY, TABLE_RESOURCE, TABLE_CACHE, TABLE_SPAN, TABLE_TIME, TABLE_N };
+static const char *const table_name[TABLE_N] = {"run", "run_param", "memory_use", "resource_use", "cache_use",
+	"span", "run_time"};
 
 struct store {
 	sqlite3 *db;
@@ -490,6 +490,9 @@ static int put_locked(struct store *s, const struct store_run *run, struct err *
 			return -1;
 	for (size_t i = 0; i < run->n_resources; i++)
 		if (insert_row(s, TABLE_RESOURCE, run->key, &run->resource[i], err))
+			return -1;
+	for (size_t i = 0; i < run->n_caches; i++)
+		if (insert_row(s, TABLE_CACHE, run->key, &run->cache[i], err))
 			return -1;
 	for (size_t i = 0; i < run->n_spans; i++)
 		if (insert_row(s, TABLE_SPAN, run->key, &run->span[i], err))

@@ -49,6 +49,8 @@ struct store_run {
 	size_t n_memory;
 	const struct store_row *resource; /* table resource_use */
 	size_t n_resources;
+	const struct store_row *cache; /* table cache_use */
+	size_t n_caches;
 	const struct store_row *span; /* table span */
 	size_t n_spans;
 	double wall_s; /* table run_time, with the date */

@@ -1,0 +1,169 @@
+/* The engine that caches experts: what it moves, in which order, and how long that takes. */
+#include <math.h>
+
+#include "sim/cache/expert_plan.h"
+#include "tests/run_text.h"
+
+#define MACHINE "machine: desktop-rtx4090-ddr5\n"
+#define MODEL "model: qwen3-30b-a3b\nquant: q8_0\n"
+#define CACHED MODEL MACHINE "engine: expert-cache\n"
+
+/* Two layers with 8 experts of which 2 are used. */
+#define SMALL_MOE                                                                                                        \
+	"{\"architectures\": [\"MixtralForCausalLM\"], \"model_type\": \"mixtral\", \"hidden_size\": 1024,\n"             \
+	"\"intermediate_size\": 3584, \"num_hidden_layers\": 2, \"num_attention_heads\": 8, \"num_key_value_heads\": 2,\n" \
+	"\"num_local_experts\": 8, \"num_experts_per_tok\": 2,\n"                                                         \
+	"\"vocab_size\": 5003, \"tie_word_embeddings\": false, \"torch_dtype\": \"float16\"}\n"
+
+static double moved(const struct result *r, const char *resource)
+{
+	for (int i = 0; i < r->n_resources; i++)
+		if (strcmp(r->resource[i].name, resource) == 0)
+			return r->resource[i].bytes;
+	ck_abort_msg("no resource '%s'", resource);
+}
+
+/* Nothing is in at the start: both experts of the first layer cross, one after another, then of the second. */
+START_TEST(a_miss_is_copied_before_its_kernel)
+{
+	static const char want[] = "kernel -1 embed\n"
+				   "copy 0 attn\nkernel 0 attn\nkernel 0 attn\nkernel 0 router\n"
+				   "copy 0 experts\ncopy 0 experts\nkernel 0 experts\n"
+				   "kernel 1 attn\nkernel 1 attn\nkernel 1 router\n"
+				   "copy 1 experts\ncopy 1 experts\nkernel 1 experts\n"
+				   "kernel -1 output\n"
+				   "step\n";
+
+	check_order(SMALL_MOE, MACHINE "engine: expert-cache\nworkload: {prompt: 0, generate: 1, depth: 17}\n", want);
+}
+END_TEST
+
+/* The CPU computes with both; hidden states go and come back, and the two are copied behind for the next time. */
+START_TEST(a_miss_is_computed_and_copied_behind)
+{
+	static const char want[] = "kernel -1 embed\n"
+				   "copy 0 attn\nkernel 0 attn\nkernel 0 attn\nkernel 0 router\n"
+				   "copy 0 experts\nkernel 0 experts\ncopy 0 experts\n"
+				   "kernel 1 attn\nkernel 1 attn\nkernel 1 router\ncopy 1 experts\n"
+				   "copy 0 experts\nkernel 1 experts\ncopy 0 experts\n" /* of the layer before, meanwhile */
+				   "copy 1 experts\nkernel -1 output\n"
+				   "step\n"
+				   "copy 1 experts\ncopy 1 experts\n";
+
+	check_order(SMALL_MOE, MACHINE "engine: expert-cache\nworkload: {prompt: 0, generate: 1, depth: 17}\n"
+				       "flags: {miss: cpu}\n", want);
+}
+END_TEST
+
+/* From the drive through RAM to the GPU. */
+START_TEST(a_miss_is_read_before_it_is_copied)
+{
+	static const char want[] = "kernel -1 embed\n"
+				   "copy 0 attn\nkernel 0 attn\nkernel 0 attn\nkernel 0 router\n"
+				   "copy 0 experts\ncopy 0 experts\ncopy 0 experts\ncopy 0 experts\nkernel 0 experts\n"
+				   "kernel 1 attn\nkernel 1 attn\nkernel 1 router\n"
+				   "copy 1 experts\ncopy 1 experts\ncopy 1 experts\ncopy 1 experts\nkernel 1 experts\n"
+				   "kernel -1 output\n"
+				   "step\n";
+
+	check_order(SMALL_MOE, MACHINE "engine: expert-cache\nworkload: {prompt: 0, generate: 1, depth: 17}\n"
+				       "flags: {gpu-slots: 3, ram-slots: 5}\n", want);
+}
+END_TEST
+
+/* What the caches say was read is what crossed the link, but for hidden states of the embedding. */
+static void bytes_agree(const char *sets)
+{
+	struct result r = run(CACHED "workload: {prompt: 0, generate: 23, depth: 100}\n", sets, true);
+	double hidden = 23.0 * 2048 * 2;
+
+	ck_assert_int_gt(r.n_caches, 0);
+	assert_close(moved(&r, "gpu0.link.h2d"), (double)r.cache[0].read_bytes + hidden, 1e-9);
+	if (r.n_caches == 2)
+		assert_close(moved(&r, "nvme0.link.d2h"), (double)r.cache[1].read_bytes, 1e-9);
+}
+
+START_TEST(what_is_read_crosses_the_link)
+{
+	bytes_agree("flags.gpu-slots=17");
+	bytes_agree("flags.gpu-slots=17 flags.lookahead=0.6");
+	bytes_agree("flags.gpu-cache=5GiB flags.policy=lfu");
+	bytes_agree("flags.gpu-slots=17 flags.ram-slots=53");
+	bytes_agree("flags.gpu-slots=17 flags.ram-slots=53 flags.lookahead=0.6");
+}
+END_TEST
+
+START_TEST(more_slots_never_read_more)
+{
+	uint64_t before = UINT64_MAX;
+
+	for (int slots = 8; slots <= 128; slots += 24) {
+		char sets[64];
+		snprintf(sets, sizeof(sets), "flags.gpu-slots=%d machine.gpu0.memory=48GiB", slots);
+		struct result r = run(CACHED "workload: {prompt: 0, generate: 40, depth: 100}\n", sets, true);
+		ck_assert_uint_le(r.cache[0].read_bytes, before);
+		before = r.cache[0].read_bytes;
+	}
+}
+END_TEST
+
+/* Once every expert has come, a step takes what it takes when all are on the GPU: the same kernels, and a wait a layer for
+   the router's choice. */
+START_TEST(all_in_is_as_fast_as_resident)
+{
+	struct result few = run(CACHED "workload: {batch: 64, prompt: 0, generate: 12, depth: 100}\n",
+		"flags.gpu-slots=128 machine.gpu0.memory=48GiB", true);
+	struct result more = run(CACHED "workload: {batch: 64, prompt: 0, generate: 13, depth: 100}\n",
+		"flags.gpu-slots=128 machine.gpu0.memory=48GiB", true);
+
+	ck_assert_uint_eq(few.cache[0].read_bytes, more.cache[0].read_bytes);
+	struct result all = run(MODEL MACHINE "engine: llama.cpp\nflags: -ngl 99\n"
+		"workload: {batch: 64, prompt: 0, generate: 1, depth: 111}\n", "machine.gpu0.memory=48GiB", true);
+	double step = more.value[RESULT_TOTAL_S] - few.value[RESULT_TOTAL_S];
+	assert_close(step, all.value[RESULT_TOTAL_S], 0.1);
+}
+END_TEST
+
+START_TEST(belady_reads_least)
+{
+	static const char *const others[] = {"lru", "lfu"};
+	const char *scenario = CACHED "workload: {prompt: 0, generate: 60, depth: 100}\n";
+	struct result bound = run(scenario, "flags.gpu-slots=24 flags.policy=belady", true);
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		char sets[64];
+		snprintf(sets, sizeof(sets), "flags.gpu-slots=24 flags.policy=%s", others[i]);
+		struct result r = run(scenario, sets, true);
+		ck_assert_uint_lt(bound.cache[0].read_bytes, r.cache[0].read_bytes);
+	}
+}
+END_TEST
+
+/* A guess that is always right is fetched before it is asked for: nothing is missed, the same bytes cross. */
+START_TEST(a_perfect_guess_misses_nothing)
+{
+	const char *scenario = CACHED "workload: {prompt: 0, generate: 40, depth: 100}\n";
+	struct result without = run(scenario, "flags.gpu-slots=24", true);
+	struct result with = run(scenario, "flags.gpu-slots=24 flags.lookahead=1", true);
+
+	ck_assert_uint_eq(with.cache[0].hits, with.cache[0].lookups);
+	ck_assert_uint_eq(with.cache[0].read_bytes, without.cache[0].read_bytes);
+	ck_assert(with.value[RESULT_DECODE_TOK_S] > without.value[RESULT_DECODE_TOK_S]);
+}
+END_TEST
+
+/* Windows stand for all steps about as well as all do. */
+START_TEST(windows_stand_for_steps)
+{
+	const char *scenario = CACHED "workload: {prompt: 0, generate: 2500, depth: 0}\n";
+	struct result exact = run(scenario, "flags.gpu-slots=24", true);
+	struct result skipped = run(scenario, "flags.gpu-slots=24", false);
+
+	assert_close(skipped.value[RESULT_DECODE_TOK_S], exact.value[RESULT_DECODE_TOK_S], 0.01);
+	ck_assert_uint_eq(skipped.cache[0].hits, exact.cache[0].hits);
+}
+END_TEST
+
+TEST_MAIN("expertcache", a_miss_is_copied_before_its_kernel, a_miss_is_computed_and_copied_behind,
+	a_miss_is_read_before_it_is_copied, what_is_read_crosses_the_link, more_slots_never_read_more,
+	all_in_is_as_fast_as_resident, belady_reads_least, a_perfect_guess_misses_nothing, windows_stand_for_steps)
