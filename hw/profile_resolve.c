@@ -110,7 +110,7 @@ static void expand_scalars(struct arena *a, struct yaml_node *root)
 	int index;
 
 	for (struct yaml_node *node = root->child; node; node = node->next) {
-		if (!profile_device_key(node->key, &kind, &index))
+		if (!profile_device_key(node->key, &kind, &index) && strcmp(node->key, "nvlink") != 0)
 			continue;
 		expand_scalar(a, node);
 		struct yaml_node *link = kind == HW_PART_GPU ? yaml_get(node, "link") : NULL;
