@@ -5,10 +5,11 @@
 /* Longer words are compared for a common beginning only. */
 #define MAX_LEN 63
 
-/* Scores: 0 the same, 1 the same but for case, '-' and '_', 2 for each edit; a common beginning is
-   better than two edits and worse than one. */
-#define EDIT_SCORE 2
-#define PREFIX_SCORE 3
+/* Scores: 0 the same, 1 the same but for case, '-' and '_', then a name of which the word is the beginning; an edit is
+   better than a name that the word goes beyond, and two are worse. */
+#define BEGINNING_SCORE 2
+#define BEYOND_SCORE 4
+#define EDIT_SCORE(n) (2 * (n) + 1)
 
 void suggest_init(struct suggest *s, const char *word)
 {
@@ -62,13 +63,13 @@ static size_t score(const char *word, const char *candidate)
 	if (!strcmp(word, candidate))
 		return 0;
 	if (common && !strncmp(word, candidate, common))
-		best = PREFIX_SCORE;
+		best = nw < nc ? BEGINNING_SCORE : BEYOND_SCORE;
 	if (nw > MAX_LEN || nc > MAX_LEN)
 		return best;
 	size_t d = distance(word, nw, candidate, nc);
 	size_t allowed = nw / 3 > 2 ? nw / 3 : 2;
 	if (d <= allowed && d < nw)
-		best = least(best, d ? d * EDIT_SCORE : 1);
+		best = least(best, d ? EDIT_SCORE(d) : 1);
 	return best;
 }
 

@@ -6,6 +6,8 @@
  *	    │ memory: capacity, bandwidth      │    nvme0.link      (a drive is a memory behind a link:
  *	  (gpu0) device: FLOP/s by type      (cpu0) device           its read and write rates are the link's)
  *
+ * GPUs may also be joined to each other, by bridges or by a switch (gpu0.nvlink). What has no such link goes through ram.
+ *
  * Where the GPU has no memory of its own (unified memory), its device computes from ram: there is neither a
  * gpu0 memory nor a gpu0.link, and CPU and GPU share one bus, of which a device may reach only a part.
  *
@@ -70,11 +72,17 @@ struct hw_memory {
 
 enum hw_link_kind { HW_LINK_PCIE, HW_LINK_C2C, HW_LINK_NVLINK, HW_LINK_DRIVE };
 
+enum hw_link_between { HW_BETWEEN_HOST, HW_BETWEEN_PAIR, HW_BETWEEN_ALL };
+
 /* A link joins a near memory (the host side, or the lower-numbered GPU) to a far one. `h2d` is near to
-   far, `d2h` far to near; the two share `both`, the measured two-way sum (0: they do not disturb each other). */
+   far, `d2h` far to near; the two share `both`, the measured two-way sum (0: they do not disturb each other).
+
+   Links between GPUs (NVLink) are of two kinds: a bridge joins the memories of a pair; a switch joins all, and each GPU has
+   one link to it, whose near end is hw_switch(), a node that is no memory. */
 struct hw_link {
 	const char *name; /* "gpu0.link" */
 	enum hw_link_kind kind;
+	enum hw_link_between between; /* host and GPU (or drive), two GPUs, a GPU and all others */
 	const char *part;
 	int near, far;          /* indices into memories */
 	unsigned gen, width;    /* PCIe generation and lanes; 0 elsewhere */
@@ -107,13 +115,19 @@ struct hw_machine {
 	const char *file;        /* it came from; NULL for an inline one */
 	struct hw_memory *memories;
 	int n_memories;
-	struct hw_link *links;
+	struct hw_link *links; /* those between GPUs first: of two ways of as many hops theirs is taken */
 	int n_links;
 	struct hw_device *devices;
 	int n_devices;
 };
 
 #define HW_MAX_HOPS 4
+
+/* The node where links of kind HW_BETWEEN_ALL meet. */
+static inline int hw_switch(const struct hw_machine *m)
+{
+	return m->n_memories;
+}
 
 /* Loads a machine: a name from hw/machines, a path to a YAML file, or (node) what stands behind
    `machine:` in a scenario: a scalar (name or path), an inline map, or {from: NAME, set: {…}}. Relative
@@ -132,6 +146,8 @@ int hw_machine_resolve(const struct yaml_node *node, struct arena *a, struct yam
 /* Index by name, -1 when absent. */
 int hw_find_memory(const struct hw_machine *m, const char *name);
 int hw_find_device(const struct hw_machine *m, const char *name);
+/* What its near end is called. */
+const char *hw_link_near(const struct hw_machine *m, const struct hw_link *l);
 /* First of its kind, -1 when there is none. */
 int hw_first_memory(const struct hw_machine *m, enum hw_memory_kind kind);
 int hw_first_device(const struct hw_machine *m, enum hw_device_kind kind);

@@ -77,6 +77,11 @@ int hw_find_device(const struct hw_machine *m, const char *name)
 	return -1;
 }
 
+const char *hw_link_near(const struct hw_machine *m, const struct hw_link *l)
+{
+	return l->near == hw_switch(m) ? "all GPUs" : m->memories[l->near].name;
+}
+
 int hw_first_memory(const struct hw_machine *m, enum hw_memory_kind kind)
 {
 	for (int i = 0; i < m->n_memories; i++)
@@ -154,8 +159,11 @@ static void link_refs(struct refs *refs, struct arena *a, struct hw_link *l)
 {
 	add_ref(refs, a, &l->h2d.num, UNIT_BYTES_RATE, l->name, "h2d");
 	add_ref(refs, a, &l->d2h.num, UNIT_BYTES_RATE, l->name, "d2h");
-	add_ref(refs, a, &l->h2d_pageable.num, UNIT_BYTES_RATE, l->name, "h2d_pageable");
-	add_ref(refs, a, &l->d2h_pageable.num, UNIT_BYTES_RATE, l->name, "d2h_pageable");
+	/* GPUs have no pageable memory. */
+	if (l->between == HW_BETWEEN_HOST) {
+		add_ref(refs, a, &l->h2d_pageable.num, UNIT_BYTES_RATE, l->name, "h2d_pageable");
+		add_ref(refs, a, &l->d2h_pageable.num, UNIT_BYTES_RATE, l->name, "d2h_pageable");
+	}
 	add_ref(refs, a, &l->both_bytes_s, UNIT_BYTES_RATE, l->name, "both");
 	add_ref(refs, a, &l->latency_s, UNIT_TIME, l->name, "latency");
 }
@@ -320,8 +328,8 @@ static void print_link(const struct hw_machine *m, const struct hw_link *l, FILE
 {
 	if (l->kind == HW_LINK_DRIVE)
 		return; /* the drive's line says it all */
-	fprintf(to, "%-10s  between %s and %s, part %s", l->name, m->memories[l->near].name,
-		m->memories[l->far].name, l->part);
+	fprintf(to, "%-10s  between %s and %s, part %s", l->name, hw_link_near(m, l), m->memories[l->far].name,
+		l->part);
 	if (l->gen)
 		fprintf(to, ", generation %u, %u lanes", l->gen, l->width);
 	fputc('\n', to);

@@ -7,6 +7,7 @@
 	{ (key), PARAM_KIND_NODE, (dim), offsetof(S, field), NULL, false, 0, 0, NULL, (help) }
 
 static const char *const link_kinds[] = {"pcie", "c2c", "nvlink", NULL};
+static const char *const link_betweens[] = {"host", "pair", "all", NULL};
 
 #define DEVICE(key, help) PARAM_NODE(struct top_raw, device, key, help)
 static const struct param machine_params[] = {
@@ -24,6 +25,8 @@ static const struct param machine_params[] = {
 	DEVICE("gpu5", "as gpu0"),
 	DEVICE("gpu6", "as gpu0"),
 	DEVICE("gpu7", "as gpu0"),
+	DEVICE("nvlink", "joins the GPUs to each other: a part's name or a map with the keys of gpu0.link; without it they "
+		"reach each other through ram"),
 	DEVICE("nvme0", "a drive: a part's name or a map"),
 	DEVICE("nvme1", "as nvme0"),
 	DEVICE("nvme2", "as nvme0"),
@@ -108,6 +111,8 @@ static const struct param link_params[] = {
 		"a name from 'offsim hw list --parts link', or pcie-GENxLANES"),
 	PARAM_TEXT(struct link_raw, description, "description", NULL, "one line"),
 	PARAM_CHOICE(struct link_raw, kind, "kind", "pcie", link_kinds, "how it behaves"),
+	PARAM_CHOICE(struct link_raw, between, "between", "host", link_betweens,
+		"what it joins: host and GPU; for nvlink each two GPUs (gpu0 and gpu1, ...) by a bridge, or all by a switch"),
 	PARAM_COUNT(struct link_raw, gen, "gen", NULL, 1, 6, "PCIe generation it runs at"),
 	PARAM_COUNT(struct link_raw, width, "width", NULL, 1, 16, "PCIe lanes it runs with: 1, 2, 4, 8, 16"),
 	LINK_NUMBERS(struct link_raw),

@@ -43,7 +43,7 @@ struct nvme_raw {
 
 struct link_raw {
 	const char *part, *description;
-	int kind;
+	int kind, between;
 	uint64_t gen, width;
 	struct yaml_node *h2d, *d2h, *h2d_pageable, *d2h_pageable, *both, *latency;
 	struct yaml_node *generations;

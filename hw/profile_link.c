@@ -221,7 +221,8 @@ int profile_load_link(struct profile *p, const struct yaml_node *own, const char
 	l.merged = yaml_overlay(p->a, l.part, own);
 	if (profile_fill(p, HW_PARAMS_LINK, l.merged, name, &raw, err))
 		return -1;
-	*link = (struct hw_link){.name = name, .kind = link_kind_of[raw.kind], .part = part_name->text};
+	*link = (struct hw_link){
+		.name = name, .kind = link_kind_of[raw.kind], .between = (enum hw_link_between)raw.between, .part = part_name->text};
 	link->pageable_dram_weight = raw.pageable_dram_weight;
 	if (link->kind == HW_LINK_PCIE) {
 		if (check_pcie(&l, &raw, err) || read_generation(p, &l, &raw, link, err))

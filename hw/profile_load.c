@@ -85,7 +85,12 @@ static int load_gpu(struct profile *p, const struct yaml_node *own, const char *
 		return 0;
 	if (profile_merge_native(p, &l, &link_map, err))
 		return -1;
-	return profile_load_link(p, link_map, arena_printf(p->a, "%s.link", name), link, err);
+	if (profile_load_link(p, link_map, arena_printf(p->a, "%s.link", name), link, err))
+		return -1;
+	if (link->between != HW_BETWEEN_HOST)
+		return err_at(err, ERR_INPUT, &link_map->pos,
+			"%s.link leads to host memory, '%s' joins GPUs; it belongs under 'nvlink'", name, link->part);
+	return 0;
 }
 
 /* Of all sockets, as the flops. */
@@ -279,7 +284,7 @@ int profile_part_values(struct profile *p, enum hw_part_kind kind, const struct 
 /* ---- the whole ---- */
 
 struct found {
-	const struct yaml_node *gpu[PROFILE_MAX_GPUS], *nvme[PROFILE_MAX_DRIVES], *cpu, *ram;
+	const struct yaml_node *gpu[PROFILE_MAX_GPUS], *nvme[PROFILE_MAX_DRIVES], *cpu, *ram, *nvlink;
 	int n_gpus, n_drives;
 };
 
@@ -309,7 +314,7 @@ static int find_devices(const struct yaml_node *root, struct found *f, struct er
 	enum hw_part_kind kind;
 	int index;
 
-	*f = (struct found){0};
+	*f = (struct found){.nvlink = yaml_get(root, "nvlink")};
 	for (const struct yaml_node *node = root->child; node; node = node->next) {
 		if (!profile_device_key(node->key, &kind, &index) || is_none(node))
 			continue;
@@ -341,11 +346,39 @@ static int check_complete(struct profile *p, const struct yaml_node *root, struc
 	return 0;
 }
 
+/* Links between the n GPUs that have a memory, each named after the GPU at its far end: those of a switch have their near
+   end there. */
+static int load_peers(struct profile *p, const struct yaml_node *own, int n, struct hw_machine *m, struct err *err)
+{
+	struct hw_link link, *peer = arena_array(p->a, struct hw_link, (size_t)n);
+	int n_peers = 0;
+
+	if (!own || is_none(own))
+		return 0;
+	if (profile_load_link(p, own, "nvlink", &link, err))
+		return -1;
+	if (link.between == HW_BETWEEN_HOST)
+		return err_at(err, ERR_INPUT, &own->pos, "nvlink joins GPUs, '%s' leads to host memory; it belongs under 'gpu0.link'",
+			link.part);
+	bool pair = link.between == HW_BETWEEN_PAIR;
+	int step = pair ? 2 : 1;
+	for (int i = step - 1; n > 1 && i < n; i += step) {
+		peer[n_peers] = link;
+		peer[n_peers].name = arena_printf(p->a, "%s.nvlink", m->memories[i].name);
+		peer[n_peers].near = pair ? i - 1 : hw_switch(m);
+		peer[n_peers++].far = i;
+	}
+	memmove(m->links + n_peers, m->links, (size_t)m->n_links * sizeof(*m->links));
+	memcpy(m->links, peer, (size_t)n_peers * sizeof(*peer));
+	m->n_links += n_peers;
+	return 0;
+}
+
 /* GPUs first, then host memory, then drives: the order of the ways down. */
 static int load_devices(struct profile *p, const struct found *f, struct hw_machine *m, struct err *err)
 {
 	m->memories = arena_array(p->a, struct hw_memory, (size_t)(f->n_gpus + 1 + f->n_drives));
-	m->links = arena_array(p->a, struct hw_link, (size_t)(f->n_gpus + f->n_drives));
+	m->links = arena_array(p->a, struct hw_link, (size_t)(2 * f->n_gpus + f->n_drives));
 	m->devices = arena_array(p->a, struct hw_device, (size_t)(f->n_gpus + 1));
 	m->n_devices = f->n_gpus + 1;
 
@@ -377,7 +410,7 @@ static int load_devices(struct profile *p, const struct found *f, struct hw_mach
 	m->n_links = n + f->n_drives;
 	for (int i = 0; i < m->n_links; i++)
 		m->links[i].near = ram;
-	return 0;
+	return load_peers(p, f->nvlink, n, m, err);
 }
 
 static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_machine *m, struct err *err)

@@ -110,7 +110,7 @@ static void expand_scalars(struct arena *a, struct yaml_node *root)
 	int index;
 
 	for (struct yaml_node *node = root->child; node; node = node->next) {
-		if (!profile_device_key(node->key, &kind, &index))
+		if (!profile_device_key(node->key, &kind, &index) && strcmp(node->key, "nvlink") != 0)
 			continue;
 		expand_scalar(a, node);
 		struct yaml_node *link = kind == HW_PART_GPU ? yaml_get(node, "link") : NULL;
@@ -258,6 +258,17 @@ static int resolve_from(struct profile *p, const struct yaml_node *from, const s
 	return resolve_named(p, from, user, out, &file, err);
 }
 
+/* What the base says of itself is not true of it as changed. */
+static void describe_change(struct arena *a, struct yaml_node *map, const struct yaml_node *from)
+{
+	const struct yaml_node *was = yaml_get(map, "description");
+	bool known = was && was->kind == YAML_SCALAR;
+	const char *text = arena_printf(a, "changed from %s%s%s", from->text, known ? ": " : "", known ? was->text : "");
+
+	drop_key(map, "description");
+	add_child(map, profile_new_scalar(a, "description", text, &from->pos));
+}
+
 static int resolve_map(struct profile *p, const struct yaml_node *map, const struct link *user,
 	struct yaml_node **out, struct err *err)
 {
@@ -271,6 +282,8 @@ static int resolve_map(struct profile *p, const struct yaml_node *map, const str
 		return -1;
 	/* Copied again: the overlay shares nodes with both, and set: changes them. */
 	*out = from ? copy_tree(p->a, yaml_overlay(p->a, base, own)) : own;
+	if (from && !yaml_get(own, "description"))
+		describe_change(p->a, *out, from);
 	expand_scalars(p->a, *out);
 	if (set && set->kind != YAML_MAP)
 		return err_at(err, ERR_INPUT, &set->pos, "'set' must be a map such as {gpu0.link.gen: 3}");

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/datadir.h"
@@ -17,6 +19,7 @@
 #define MAX_TEMPLATE_BYTES ((size_t)1 << 20)
 #define TAIL_BYTES 64
 #define STYLE "style.gp"
+#define LIMIT_MS 60000
 
 extern char **environ;
 
@@ -92,23 +95,41 @@ static int spawn(char *const *argv, bool show, struct process *p, struct err *er
 	return err_set(err, ERR_IO, "cannot run gnuplot: %s", strerror(fault));
 }
 
-/* What the program says on stderr: the beginning, up to size - 1 bytes; the rest is read and dropped. */
-static void read_stderr(int from, char *text, size_t size)
+static int64_t now_ms(void)
 {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* What the program says on stderr: the beginning, up to size - 1 bytes; the rest is read and dropped. False when it was
+   still there at the time limit. */
+static bool read_stderr(int from, char *text, size_t size, int64_t limit_ms)
+{
+	int64_t end = now_ms() + limit_ms;
+	struct pollfd wait = {.fd = from, .events = POLLIN};
 	char drop[512];
 	size_t n = 0;
+	bool ended = false;
 
-	for (;;) {
+	while (!ended) {
 		bool full = n + 1 >= size;
+		int64_t left = end - now_ms();
+		int ready = left > 0 ? poll(&wait, 1, (int)left) : 0;
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (ready == 0)
+			break;
 		ssize_t got = read(from, full ? drop : text + n, full ? sizeof(drop) : size - 1 - n);
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0)
-			break;
-		if (!full)
+		ended = got <= 0;
+		if (!full && got > 0)
 			n += (size_t)got;
 	}
 	text[n] = '\0';
+	return ended;
 }
 
 /* gnuplot first repeats the line with a mark under it; what is wrong follows: "FILE" line N: … */
@@ -127,7 +148,7 @@ static const char *first_message(char *text)
 	return first;
 }
 
-static int run(char *const *argv, bool show, struct err *err)
+static int run(char *const *argv, bool show, int64_t limit_ms, struct err *err)
 {
 	struct process p;
 	char said[4096];
@@ -136,11 +157,15 @@ static int run(char *const *argv, bool show, struct err *err)
 	fflush(stdout);
 	if (spawn(argv, show, &p, err))
 		return -1;
-	read_stderr(p.from, said, sizeof(said));
+	bool ended = read_stderr(p.from, said, sizeof(said), limit_ms);
 	close(p.from);
+	if (!ended)
+		kill(p.pid, SIGKILL);
 	while (waitpid(p.pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_set(err, ERR_IO, "lost track of gnuplot: %s", strerror(errno));
+	if (!ended)
+		return err_set(err, ERR_IO, "gnuplot was stopped: it had not ended after %g s", (double)limit_ms / 1000);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	const char *message = first_message(said);
@@ -313,13 +338,18 @@ static const char *shell_line(char *const *argv, struct arena *a)
 	return line;
 }
 
+static int64_t limit_ms(const struct gnuplot_job *job)
+{
+	return job->limit_ms ? job->limit_ms : LIMIT_MS;
+}
+
 static int draw_file(const struct gnuplot_job *job, const struct files *f, struct arena *a, struct err *err)
 {
 	const char *beside = NULL;
 
 	if (make_beside(job->out, a, &beside, err))
 		return -1;
-	int status = run(make_argv(job, f, beside, a), false, err);
+	int status = run(make_argv(job, f, beside, a), false, limit_ms(job), err);
 	if (!status && !ends_whole(beside, find_suffix(job->out)->end))
 		status = err_set(err, ERR_IO, "gnuplot did not write all of '%s'; is the disk full?",
 			job->out);
@@ -337,7 +367,7 @@ int gnuplot_draw(const struct gnuplot_job *job, struct arena *a, const char **ag
 
 	*again = NULL;
 	if (!status)
-		status = job->out ? draw_file(job, &f, a, err) : run(make_argv(job, &f, "-", a), true, err);
+		status = job->out ? draw_file(job, &f, a, err) : run(make_argv(job, &f, "-", a), true, limit_ms(job), err);
 	if (job->keep && f.data)
 		*again = shell_line(make_argv(job, &f, job->out ? job->out : "-", a), a);
 	else

@@ -11,6 +11,7 @@
 #define PLOTS_GNUPLOT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -22,6 +23,7 @@ struct gnuplot_job {
 	const char *const *word; /* the template's further arguments */
 	size_t n_words;
 	bool keep; /* leave data and template, to be changed and drawn again */
+	int64_t limit_ms; /* gnuplot is stopped when it takes longer; 0: a minute */
 };
 
 /* "svg", "png" or "pdf" by the suffix of a file's name; an error for every other. */

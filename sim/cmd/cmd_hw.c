@@ -194,7 +194,7 @@ static json_t *link_json(const struct hw_machine *m, const struct hw_link *l)
 	static const char *const kinds[] = {"pcie", "c2c", "nvlink", "drive"};
 
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f}", "name", l->name, "kind", kinds[l->kind],
-		"part", l->part, "near", m->memories[l->near].name, "far", m->memories[l->far].name, "gen",
+		"part", l->part, "near", hw_link_near(m, l), "far", m->memories[l->far].name, "gen",
 		(int)l->gen, "width", (int)l->width, "pageable_dram_weight", l->pageable_dram_weight);
 }
 

@@ -7,12 +7,14 @@
 
 #include "base/vec.h"
 #include "models/kvcache.h"
+#include "sim/cmd/cmd_pasted.h"
 #include "sim/cmd/cmd_scenario.h"
 #include "sim/run/run.h"
 
 static void usage(void)
 {
 	puts("usage: offsim place SCENARIO.yaml [--set KEY=VALUE]... [--json]\n"
+	     "       offsim place --machine M [--model NAME] [--quant Q] [OPTIONS] -- ENGINE COMMAND LINE\n"
 	     "\n"
 	     "Shows which tensors live where, the memory ledger, and how much more would fit. Exits 3 when it\n"
 	     "does not fit.\n"
@@ -21,7 +23,13 @@ static void usage(void)
 	     "      --json           fits, memory and groups as one JSON document\n"
 	     "  -h, --help           this text\n"
 	     "\n"
-	     "example: offsim place scenarios/headline.yaml --set flags.gpu-layers=30");
+	     "of a command line, as in 'offsim predict':");
+	printf("%s"
+	       "\n"
+	       "example: offsim place scenarios/headline.yaml --set flags.gpu-layers=30\n"
+	       "         offsim place --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \\\n"
+	       "             'infer_auto_device_map(model, max_memory={0: \"22GiB\", \"cpu\": \"64GiB\"})'\n",
+		pasted_usage);
 }
 
 /* Layers with the same spots for one group are one line. */
@@ -114,31 +122,52 @@ static void print_lines(const struct ledger *l)
 					units_format(bytes, sizeof(bytes), (double)l->line[i].bytes, UNIT_BYTES));
 }
 
-int cmd_place(int argc, char **argv)
+static int place(const struct scenario *s, bool json, struct arena *a)
 {
-	struct cmd_scenario c;
-	int status = cmd_scenario_parse(&c, argc, argv, CMD_SCENARIO_PLACE, usage);
+	struct placement p;
+	struct err err = {0};
+
+	if (run_place(s, &p, a, &err))
+		return cmd_fail(&err);
+	if (json) {
+		cmd_print_placement_json(&p);
+	} else {
+		cmd_print_heading(s);
+		print_placement(&p, a);
+		cmd_print_memory(&p.ledger);
+		print_lines(&p.ledger);
+		if (p.advice[0])
+			printf("\n%s\n", p.advice);
+	}
+	return ledger_fits(&p.ledger) ? EXIT_DONE : EXIT_NO_FIT;
+}
+
+static int place_pasted(int argc, char **argv)
+{
+	struct pasted p;
+	int status = pasted_parse(&p, argc, argv, usage);
 
 	if (status >= 0)
 		return status;
+	status = pasted_load(&p);
+	if (status < 0)
+		status = place(p.scenario, p.json, &p.arena);
+	pasted_release(&p);
+	return cmd_finish_stdout(status);
+}
 
+int cmd_place(int argc, char **argv)
+{
+	struct cmd_scenario c;
 	struct err err = {0};
-	struct placement p;
-	if (cmd_scenario_load(&c, &err) || run_place(c.scenario, &p, &c.arena, &err)) {
-		status = cmd_fail(&err);
-	} else {
-		if (c.json) {
-			cmd_print_placement_json(&p);
-		} else {
-			cmd_print_heading(c.scenario);
-			print_placement(&p, &c.arena);
-			cmd_print_memory(&p.ledger);
-			print_lines(&p.ledger);
-			if (p.advice[0])
-				printf("\n%s\n", p.advice);
-		}
-		status = ledger_fits(&p.ledger) ? EXIT_DONE : EXIT_NO_FIT;
-	}
+
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--") == 0)
+			return place_pasted(argc, argv);
+	int status = cmd_scenario_parse(&c, argc, argv, CMD_SCENARIO_PLACE, usage);
+	if (status >= 0)
+		return status;
+	status = cmd_scenario_load(&c, &err) ? cmd_fail(&err) : place(c.scenario, c.json, &c.arena);
 	cmd_scenario_release(&c);
 	return cmd_finish_stdout(status);
 }

@@ -37,7 +37,7 @@ static void usage(void)
 	     "  -h, --help           this text\n"
 	     "\n"
 	     "Runs that do not fit in memory have no rate: they are left out and counted on stderr; 'memory' shows\n"
-	     "them, marked.\n"
+	     "them, marked. gnuplot is stopped when a figure takes longer than a minute.\n"
 	     "\n"
 	     "example: offsim run scenarios/headline.yaml --set workload.batch=1\n"
 	     "         offsim run scenarios/headline.yaml --set workload.batch=16\n"

@@ -10,6 +10,7 @@
  * cache stays where the layer is executed. What kernels reach is in hw/kernels/accelerate.yaml.
  */
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "models/kvcache.h"
@@ -22,6 +23,8 @@
 #define ONE_GPU_SHARE 0.9
 /* What balancing adds to the mean share of a GPU, in blocks (get_balanced_memory). */
 #define BALANCE_BLOCKS 1.25
+/* Limits are advised in whole MiB. */
+#define ADVICE_STEP 1048576.0
 
 /* Operations that eager PyTorch launches for one group (transformers' modeling_llama.py and modeling_mixtral.py: norms
    in fp32 are six operations, rotary embedding eight); attention over the cache is four more. */
@@ -42,7 +45,7 @@ static const char *const map_choices[] = {"auto", "balanced", "sequential", "cpu
 struct accelerate_flags {
 	int device_map;
 	struct yaml_node *max_memory;
-	const char *offload_folder;
+	const char *offload_folder, *dtype;
 };
 
 static const struct param accelerate_flag[] = {
@@ -52,11 +55,32 @@ static const struct param accelerate_flag[] = {
 		"{0: 22GiB, cpu: 64GiB}: how much of each device may be used; without it, what is free"),
 	PARAM_TEXT(struct accelerate_flags, offload_folder, "offload_folder", "",
 		"where layers go that fit neither; empty: none may"),
+	PARAM_TEXT(struct accelerate_flags, dtype, "dtype", "", "element type; the scenario's quant is what counts"),
+};
+
+static const struct engine_alias accelerate_alias[] = {{"torch_dtype", "dtype"}};
+
+/* Calls that decide where layers go (accelerate/utils/modeling.py, big_modeling.py). infer_auto_device_map takes max_memory as
+   it is: balancing is get_balanced_memory's, which device_map="auto" calls before. */
+static const char *const infer_arguments[] = {
+	"", "max_memory", "no_split_module_classes", "dtype", "special_dtypes", "verbose", "clean_result", "offload_buffers",
+	"fallback_allocation", NULL};
+static const char *const from_pretrained_arguments[] = {"", "", NULL};
+static const char *const dispatch_arguments[] = {"", "", "device_map", "max_memory", "no_split_module_classes",
+	"offload_folder", "offload_buffers", "dtype", "offload_state_dict", NULL};
+static const char *const cpu_offload_arguments[] = {"", "execution_device", "offload_buffers", NULL};
+static const struct python_function accelerate_call[] = {
+	{"infer_auto_device_map", infer_arguments, "device_map", "sequential"},
+	{"from_pretrained", from_pretrained_arguments, NULL, NULL},
+	{"load_checkpoint_and_dispatch", dispatch_arguments, NULL, NULL},
+	{"cpu_offload", cpu_offload_arguments, "device_map", "cpu_offload"},
 };
 
 static const struct engine_ignored accelerate_ignored[] = {
-	{"no_split_module_classes", true}, {"offload_buffers", false}, {"torch_dtype", true}, {"dtype", true},
-	{"low_cpu_mem_usage", false}, {"offload_state_dict", false},
+	{"no_split_module_classes", true}, {"offload_buffers", false}, {"low_cpu_mem_usage", false},
+	{"offload_state_dict", false}, {"special_dtypes", true}, {"verbose", false},
+	{"clean_result", false}, {"execution_device", true}, {"trust_remote_code", false}, {"attn_implementation", true},
+	{"use_safetensors", false}, {"revision", true}, {"cache_dir", true}, {"token", true},
 };
 
 /* A device that layers are dealt to. */
@@ -133,34 +157,52 @@ static int plan_init(struct plan *plan, const struct engine_job *job, struct err
 	return 0;
 }
 
-/* {0: "22GiB", "cpu": "64GiB"}, as Python or YAML writes it. */
+static int set_limit(struct plan *plan, const struct yaml_node *entry, struct err *err)
+{
+	const char *text, *key = entry->key;
+	int gpu = 0, home = plan->n_gpus;
+	double bytes;
+
+	if (strcmp(key, "cpu") != 0) {
+		while (isdigit((unsigned char)*key) && gpu < MAX_DEVICES)
+			gpu = 10 * gpu + *key++ - '0';
+		if (*key || key == entry->key || gpu >= plan->n_gpus)
+			return err_at(err, ERR_INPUT, &entry->key_pos, "flag 'max_memory': no device '%s'; %s", entry->key,
+				plan->n_gpus == 0 ? "cpu alone" : plan->n_gpus == 1 ? "0 or cpu" : "GPUs from 0 on, or cpu");
+		home = gpu;
+	}
+	if (yaml_text(entry, &text, err))
+		return err_prefix(err, "flag 'max_memory'");
+	/* A plain number is one of bytes. */
+	bool plain = *text && text[strspn(text, "0123456789")] == '\0';
+	if (units_parse(text, plain ? UNIT_COUNT : UNIT_BYTES, &bytes, err) || bytes < 0) {
+		struct err said = *err;
+		return err_at(err, ERR_INPUT, &entry->pos, "flag 'max_memory': %s", said.msg);
+	}
+	plan->home[home].limit_bytes = bytes;
+	plan->stated[home] = true;
+	return 0;
+}
+
+/* {0: "22GiB", "cpu": "64GiB"}, as YAML has read it or as the text of a Python dict. */
 static int parse_max_memory(struct plan *plan, struct arena *a, struct err *err)
 {
 	const struct yaml_node *node = plan->flags->max_memory;
-	char *text, *save;
+	struct yaml_node *map;
 
-	if (!node)
-		return 0;
-	text = arena_strdup(a, node->kind == YAML_SCALAR ? node->text : yaml_flow_text(a, node, false));
-	for (char *one = strtok_r(text, ",{}", &save); one; one = strtok_r(NULL, ",{}", &save)) {
-		char key[32], value[32];
-		double bytes;
-
-		one += strspn(one, " \t");
-		if (!*one)
-			continue;
-		if (sscanf(one, "%*[\"']%31[^\"': ]%*[\"': ]%31[^\"']", key, value) != 2 &&
-			sscanf(one, "%31[^\"': ]%*[\"': ]%31[^\"']", key, value) != 2)
-			return err_set(err, ERR_INPUT, "flag 'max_memory': '%s' is not DEVICE: SIZE", one);
-		if (units_parse(value, UNIT_BYTES, &bytes, err))
+	if (node && node->kind == YAML_SCALAR) {
+		struct err_pos pos = node->pos;
+		if (pos.col > 0)
+			pos.col += node->quoted;
+		if (python_value_parse(node->text, &pos, a, &map, err))
 			return err_prefix(err, "flag 'max_memory'");
-		int h = strcmp(key, "cpu") == 0 ? plan->n_gpus : isdigit((unsigned char)key[0]) ? atoi(key) : -1;
-		if (h < 0 || h > plan->n_gpus || (h == plan->n_gpus && strcmp(key, "cpu") != 0))
-			return err_set(err, ERR_INPUT, "flag 'max_memory': no device '%s'; 0 to %d, or cpu", key,
-				plan->n_gpus - 1);
-		plan->home[h].limit_bytes = bytes;
-		plan->stated[h] = true;
+		node = map;
 	}
+	if (node && node->kind != YAML_MAP)
+		return err_at(err, ERR_INPUT, &node->pos, "flag 'max_memory' must be {DEVICE: SIZE, ...}: {0: 22GiB, cpu: 64GiB}");
+	for (const struct yaml_node *entry = node ? node->child : NULL; entry; entry = entry->next)
+		if (set_limit(plan, entry, err))
+			return -1;
 	return 0;
 }
 
@@ -267,33 +309,71 @@ static uint32_t layers_on_gpus(const struct plan *plan, const struct placement *
 	return n;
 }
 
-/* The largest limit of GPU 0 that still leaves room for cache and activations: what a hand-written max_memory gains. */
+/* With the limit of one GPU at so many bytes: do its cache and activations still fit, and how many layers are on GPUs? */
+static bool try_limit(struct plan *plan, int gpu, double bytes, uint32_t *n_layers, struct arena *a)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct placement p;
+
+	plan->home[gpu].limit_bytes = bytes;
+	fill(plan, &p, a);
+	*n_layers = layers_on_gpus(plan, &p);
+	bool fits = ledger_missing(&p.ledger, plan->home[gpu].spot.memory) == 0;
+	arena_rewind(a, mark);
+	return fits;
+}
+
+/* The least limit of a GPU that puts as many layers on GPUs as any that fits; what the GPUs before it take is decided. */
+static uint32_t best_limit(struct plan *plan, int gpu, struct arena *a)
+{
+	double low = 0, high = 2 * (double)plan->job->machine->memories[plan->home[gpu].spot.memory].capacity_bytes;
+	uint32_t best, n;
+
+	for (int i = 0; i < 40; i++)
+		*(try_limit(plan, gpu, (low + high) / 2, &n, a) ? &low : &high) = (low + high) / 2;
+	try_limit(plan, gpu, low, &best, a);
+	high = low;
+	low = 0;
+	while (high - low > 0.5 * ADVICE_STEP) {
+		if (try_limit(plan, gpu, (low + high) / 2, &n, a) && n == best)
+			high = (low + high) / 2;
+		else
+			low = (low + high) / 2;
+	}
+	/* In whole steps, which is more by less than one. */
+	double rounded = ceil(high / ADVICE_STEP) * ADVICE_STEP;
+	if (!try_limit(plan, gpu, rounded, &n, a) || n != best)
+		try_limit(plan, gpu, high, &n, a);
+	return best;
+}
+
+/* The limits that leave room for cache and activations and no more: what a hand-written max_memory gains. */
 static const char *advise(const struct plan *plan, const struct placement *p, struct arena *a)
 {
+	struct accelerate_flags flags = *plan->flags;
+	bool none = flags.device_map == MAP_CPU_OFFLOAD;
 	struct plan by_hand = *plan;
-	struct placement more;
-	char size[32];
+	uint32_t now = layers_on_gpus(plan, p), best = 0, all = plan->job->model->n_layer;
+	const char *limits = "";
 
-	if (plan->n_gpus != 1)
+	if (plan->n_gpus == 0)
 		return ledger_fits(&p->ledger) ? "" : "a shorter context, a smaller batch or a smaller type is needed";
-	double low = 0, high = (double)plan->job->machine->memories[plan->home[0].spot.memory].capacity_bytes * 2;
-	for (int i = 0; i < 40; i++) {
-		struct arena_mark mark = arena_mark(a);
-		by_hand.home[0].limit_bytes = (low + high) / 2;
-		fill(&by_hand, &more, a);
-		if (ledger_missing(&more.ledger, plan->home[0].spot.memory) == 0)
-			low = by_hand.home[0].limit_bytes;
-		else
-			high = by_hand.home[0].limit_bytes;
-		arena_rewind(a, mark);
+	flags.device_map = none ? MAP_AUTO : flags.device_map;
+	by_hand.flags = &flags;
+	/* A GPU at a time: those behind it take nothing yet. */
+	for (int g = 0; g < plan->n_gpus; g++)
+		by_hand.home[g].limit_bytes = 0;
+	for (int g = 0; g < plan->n_gpus; g++) {
+		best = best_limit(&by_hand, g, a);
+		limits = arena_printf(a, "%s%s%d: \"%.0fMiB\"", limits, g ? ", " : "", g,
+			by_hand.home[g].limit_bytes / ADVICE_STEP);
 	}
-	by_hand.home[0].limit_bytes = low;
-	fill(&by_hand, &more, a);
-	units_format(size, sizeof(size), low, UNIT_BYTES);
-	uint32_t now = layers_on_gpus(plan, p), best = layers_on_gpus(&by_hand, &more);
-	if (best == now)
-		return arena_printf(a, "%u of %u layers are on the GPU, as many as fit", now, plan->job->model->n_layer);
-	return arena_printf(a, "max_memory={0: \"%s\"} would put %u layers on the GPU instead of %u", size, best, now);
+	bool fits = ledger_fits(&p->ledger);
+	if (best <= now && fits)
+		return arena_printf(a, "%u of %u layers are on the GPU%s, as many as fit", now, all, plan->n_gpus > 1 ? "s" : "");
+	return arena_printf(a, "%smax_memory={%s} would put %u of %u layers on the GPU%s instead of %u",
+		none ? "device_map=\"auto\", " : "", limits, best, all,
+		plan->n_gpus > 1 ? "s" : "", now);
 }
 
 static int accelerate_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
@@ -427,8 +507,12 @@ const struct engine_ops engine_accelerate = {
 	.flag = accelerate_flag,
 	.n_flags = ARRAY_LEN(accelerate_flag),
 	.flags_size = sizeof(struct accelerate_flags),
+	.alias = accelerate_alias,
+	.n_aliases = ARRAY_LEN(accelerate_alias),
 	.ignored = accelerate_ignored,
 	.n_ignored = ARRAY_LEN(accelerate_ignored),
+	.call = accelerate_call,
+	.n_calls = ARRAY_LEN(accelerate_call),
 	.kernels = "accelerate",
 	.overheads = true,
 	.place = accelerate_place,

@@ -227,6 +227,27 @@ static int own_keys(const struct engine_ops *e, const struct yaml_node *written,
 	return 0;
 }
 
+/* The keywords of a Python call, and what the function itself implies. */
+static int call_to_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
+	struct yaml_node **map, struct err *err)
+{
+	struct err_pos pos = written->pos;
+	const struct python_function *f;
+
+	if (pos.col > 0)
+		pos.col += written->quoted;
+	if (python_call_parse(written->text, &pos, e->call, e->n_calls, a, map, &f, err))
+		return -1;
+	if (!f->implied_key || yaml_get(*map, f->implied_key))
+		return 0;
+	struct yaml_node *n = new_node(a, YAML_SCALAR, written->pos);
+	n->key = f->implied_key;
+	n->text = f->implied_value;
+	n->next = (*map)->child;
+	(*map)->child = n;
+	return 0;
+}
+
 int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
 	struct yaml_node **out, const char **ignored, struct err *err)
 {
@@ -239,6 +260,10 @@ int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written
 		return 0;
 	if (written->kind == YAML_LIST)
 		return err_at(err, ERR_INPUT, &written->pos, "'flags' must be a map or a text, not a list");
+	if (written->kind == YAML_SCALAR && e->n_calls && python_is_call(written->text)) {
+		struct yaml_node *keywords;
+		return call_to_map(e, written, a, &keywords, err) || own_keys(e, keywords, a, map, ignored, err) ? -1 : 0;
+	}
 	if (written->kind == YAML_SCALAR)
 		return text_to_map(e, written, a, map, ignored, err);
 	return own_keys(e, written, a, map, ignored, err);

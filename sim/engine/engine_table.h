@@ -10,6 +10,7 @@
 #define SIM_ENGINE_ENGINE_TABLE_H
 
 #include "base/param.h"
+#include "sim/engine/python_call.h"
 #include "sim/exec/cost.h"
 #include "sim/exec/exec.h"
 
@@ -45,6 +46,8 @@ struct engine_ops {
 	size_t n_ignored;
 	const char *bare;     /* a flag that may stand without its value and then means "on"; NULL: none */
 	const char *repeats;  /* a flag whose values add up, joined by commas; NULL: none */
+	const struct python_function *call; /* its flags may be the text of a call of one of these */
+	size_t n_calls;
 	const char *kernels;  /* file of hw/kernels that says what its kernels reach; NULL: all there is */
 	bool overheads; /* pays latencies and launches */
 	/* Most rows of a prefill step; NULL, or 0: all in one. */
@@ -63,7 +66,7 @@ const struct engine_ops *engine_at(size_t i);
 /* By name, with an error that names the nearest. */
 int engine_find(const char *name, const struct err_pos *pos, const struct engine_ops **out, struct err *err);
 
-/* `flags:` as a person wrote it, a map or the text of a command line ("-ngl 40 -fa 1"), made into a map of
+/* `flags:` as a person wrote it, a map or the text of a command line ("-ngl 40 -fa 1") or of a Python call, made into a map of
    flag names without dashes. The result can be overridden key by key and then goes to engine_flags_fill. ignored: those
    that are known and have no influence, separated by commas; "" when there are none. */
 int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,

@@ -315,7 +315,7 @@ static op_ref multiply(const struct expertcache *s, int device, const struct pla
 	enum model_group group, op_ref after, op_ref after2)
 {
 	struct exec *x = s->chain.x;
-	struct kernel_place where = {s->cost, &x->placement->machine->devices[device], 1};
+	struct kernel_place where = {s->cost, &x->placement->machine->devices[device], 1, false};
 	struct platform_work work =
 		kernel_multiply(&where, part->type, bytes, flops, s->chain.step->n_tokens, group_nodes[group]);
 
@@ -503,7 +503,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[read->layer];
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
-	struct kernel_place where = {s->cost, &p->machine->devices[p->kv[read->layer].device], 1};
+	struct kernel_place where = {s->cost, &p->machine->devices[p->kv[read->layer].device], 1, false};
 	struct platform_work work = kernel_attention(&where, p->kv_types.k,
 		entry * (double)(read->kv_tokens + read->tokens), model_attention_flops(l, 1, read->kv_pairs));
 

@@ -6,6 +6,15 @@
  *	                      CPU experts: … router on the GPU ─sync─ hidden D2H, experts on the CPU, H2D ─ …
  *	many rows (>= 32)     CPU-held weights cross the link one tensor at a time and are multiplied on the GPU:
  *	                      [copy][kernel][copy][kernel]: each copy waits and is waited for, nothing overlaps
+ *	-sm row               each dense matrix: inputs to the other GPUs, all multiply their rows, results gathered:
+ *	                      layer's GPU  [norms][rows of w_q]....wait[rows of w_k]....
+ *	                      other GPU      [in][rows of w_q][out]   [in][rows of w_k][out]
+ *
+ * Layers, with their KV cache, are dealt to the GPUs by -ts, and hidden states cross where they change. Under -sm row the
+ * same GPU has a layer's cache, norms and experts, and gathers (since pull request 10026; the help still says that -mg
+ * does); of its dense matrices each GPU has the rows that -ts gives it. Inputs go as q8_1 where weights are quantised and
+ * come back as f32, by the way there is from GPU to GPU: NVLink, else through host memory. There are no CUDA graphs then
+ * (ggml-cuda.cu, ggml_cuda_op_mul_mat). Rows are not rounded to tiles, nor do many columns go in chunks of 128.
  *
  * One host thread submits everything in order, so a step is one chain. Weights are pageable under mmap (the
  * default) and pinned under --no-mmap. What kernels reach is in hw/kernels/llama.cpp.yaml.
@@ -23,6 +32,8 @@
 /* The cache is allocated in pieces of so many entries. */
 #define KV_PAD 256
 #define HIDDEN_ELEMENT_BYTES 4
+/* Inputs of quantised matrices: blocks of 32 bytes and two f16 (block_q8_1). */
+#define Q8_1_BYTES (36.0 / 32)
 #define MAX_OVERRIDES 64
 #define MAX_GPUS 8
 
@@ -39,11 +50,12 @@ static const int group_nodes[MODEL_GROUP_N] = {
 };
 
 static const char *const load_choices[] = {"mmap", "none", NULL};
-static const char *const split_choices[] = {"layer", "none", NULL};
+enum { SPLIT_LAYER, SPLIT_NONE, SPLIT_ROW };
+static const char *const split_choices[] = {"layer", "none", "row", NULL};
 
 struct llamacpp_flags {
 	const char *ngl, *ot, *fa, *ctk, *ctv, *ts;
-	uint64_t n_cpu_moe, b, ub, t, c;
+	uint64_t n_cpu_moe, b, ub, t, c, mg;
 	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload;
 	int load_mode, sm;
 	double fit_target_bytes;
@@ -69,8 +81,12 @@ static const struct param llamacpp_flag[] = {
 	PARAM_FLAG(struct llamacpp_flags, mmap, "mmap", "yes", "0 is --no-mmap (llama-bench)"),
 	PARAM_FLAG(struct llamacpp_flags, no_op_offload, "no-op-offload", "no",
 		"weights in RAM are never multiplied on the GPU"),
-	PARAM_TEXT(struct llamacpp_flags, ts, "ts", "", "share of the layers on each GPU: 3,1; empty: by memory"),
-	PARAM_CHOICE(struct llamacpp_flags, sm, "sm", "layer", split_choices, "how several GPUs split the model"),
+	PARAM_TEXT(struct llamacpp_flags, ts, "ts", "",
+		"share of the layers (sm row: and rows) on each GPU: 3,1; empty: by memory"),
+	PARAM_CHOICE(struct llamacpp_flags, sm, "sm", "layer", split_choices,
+		"how several GPUs split the model: by layers; one GPU has all; dense matrices by rows"),
+	PARAM_COUNT(struct llamacpp_flags, mg, "mg", "0", 0, MAX_GPUS - 1,
+		"which GPU has all with sm none; else without influence"),
 	PARAM_REAL(struct llamacpp_flags, fit_target_bytes, "fit-target", UNIT_BYTES, "1024MiB", 0, 1e15,
 		"memory that -ngl auto leaves free on each GPU"),
 };
@@ -79,7 +95,7 @@ static const struct engine_alias llamacpp_alias[] = {
 	{"gpu-layers", "ngl"}, {"n-gpu-layers", "ngl"}, {"override-tensor", "ot"}, {"ncmoe", "n-cpu-moe"},
 	{"cmoe", "cpu-moe"}, {"no-kv-offload", "nkvo"}, {"batch-size", "b"}, {"ubatch-size", "ub"}, {"threads", "t"},
 	{"flash-attn", "fa"}, {"cache-type-k", "ctk"}, {"cache-type-v", "ctv"}, {"ctx-size", "c"},
-	{"tensor-split", "ts"}, {"split-mode", "sm"}, {"lm", "load-mode"}, {"nopo", "no-op-offload"},
+	{"tensor-split", "ts"}, {"split-mode", "sm"}, {"main-gpu", "mg"}, {"lm", "load-mode"}, {"nopo", "no-op-offload"},
 };
 
 static const struct engine_ignored llamacpp_ignored[] = {
@@ -87,7 +103,7 @@ static const struct engine_ignored llamacpp_ignored[] = {
 	{"fit-ctx", true}, {"no-context-shift", false}, {"swa-full", false}, {"p", true}, {"n", true}, {"d", true},
 	{"m", true}, {"model", true}, {"hf", true}, {"numa", true}, {"mmp", true}, {"mmproj", true}, {"host", true}, {"port", true}, {"temp", true}, {"top-p", true}, {"top-k", true},
 	{"min-p", true}, {"jinja", false}, {"alias", true}, {"tb", true}, {"threads-batch", true}, {"seed", true},
-	{"no-warmup", false}, {"r", true}, {"o", true}, {"mg", true}, {"main-gpu", true}, {"cont-batching", false},
+	{"no-warmup", false}, {"r", true}, {"o", true}, {"cont-batching", false},
 	{"cb", false}, {"metrics", false}, {"verbose", false}, {"v", false}, {"color", false}, {"prio", true},
 	{"poll", true}, {"rope-scaling", true}, {"chat-template", true}, {"reasoning-format", true},
 };
@@ -143,6 +159,12 @@ static bool experts_in_ram(const struct plan *plan, const struct model_tensor *t
 		(plan->flags->cpu_moe || (t->layer >= 0 && (uint64_t)t->layer < plan->flags->n_cpu_moe));
 }
 
+/* Split buffers hold what plain multiplications use: no experts, no tables, nothing of one dimension. */
+static bool is_dense_matrix(const struct model_tensor *t)
+{
+	return t->group != MODEL_EMBED && t->group != MODEL_EXPERTS && t->shape[2] == 1 && model_tensor_is_matrix(t);
+}
+
 static struct place_spot tensor_spot(const struct plan *plan, const struct model_tensor *t)
 {
 	const struct hw_machine *hw = plan->job->machine;
@@ -156,7 +178,11 @@ static struct place_spot tensor_spot(const struct plan *plan, const struct model
 	}
 	if (t->group == MODEL_EMBED || experts_in_ram(plan, t))
 		return on_device(plan, plan->cpu);
-	return on_device(plan, layer_device(plan, t->layer < 0 ? plan->job->model->n_layer : (uint32_t)t->layer));
+	int device = layer_device(plan, t->layer < 0 ? plan->job->model->n_layer : (uint32_t)t->layer);
+	struct place_spot spot = on_device(plan, device);
+	if (plan->flags->sm == SPLIT_ROW && plan->n_gpus > 1 && device != plan->cpu && is_dense_matrix(t))
+		spot.mode = PLACE_ROWS;
+	return spot;
 }
 
 static uint64_t pad(uint64_t n, uint64_t to)
@@ -209,6 +235,16 @@ static void book_rounding(const struct plan *plan, struct placement *p)
 	}
 }
 
+static void book_again(struct placement *p, const struct place_spot *spot, uint64_t bytes)
+{
+	static const char what[] = "tied output, again";
+
+	if (spot->mode != PLACE_ROWS)
+		ledger_book(&p->ledger, spot->memory, LEDGER_WEIGHTS, what, bytes);
+	for (int i = 0; i < p->rows.n && spot->mode == PLACE_ROWS; i++)
+		ledger_book(&p->ledger, p->rows.spot[i].memory, LEDGER_WEIGHTS, what, place_rows_share(&p->rows, i, bytes));
+}
+
 static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 {
 	const struct model *m = plan->job->model;
@@ -221,12 +257,17 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	p->kv_types = plan->kv_types;
 	p->kv_context = pad(context, KV_PAD);
 	p->kv_sequences = w->batch;
+	p->rows.n = plan->n_gpus;
+	for (int g = 0; g < plan->n_gpus; g++) {
+		p->rows.spot[g] = on_device(plan, plan->gpu[g]);
+		p->rows.spot[g].mode = PLACE_ROWS;
+		p->rows.upto[g] = plan->share[g];
+	}
 	for (int i = 0; i < m->n_tensors; i++) {
 		p->tensor[i] = tensor_spot(plan, &m->tensors[i]);
 		/* A tied output is loaded once more where it is multiplied. */
 		if (m->tensors[i].shared_storage && p->tensor[i].device != plan->cpu)
-			ledger_book(&p->ledger, p->tensor[i].memory, LEDGER_WEIGHTS, "tied output, again",
-				m->tensors[i].bytes);
+			book_again(p, &p->tensor[i], m->tensors[i].bytes);
 	}
 	for (uint32_t i = 0; i < m->n_layer; i++)
 		p->kv[i] = on_device(plan, plan->flags->nkvo ? plan->cpu : layer_device(plan, i));
@@ -378,7 +419,7 @@ static int parse_overrides(struct plan *plan, struct arena *a, struct err *err)
 static int parse_split(struct plan *plan, struct arena *a, struct err *err)
 {
 	const struct hw_machine *hw = plan->job->machine;
-	char *text = arena_strdup(a, plan->flags->ts), *save;
+	char *text = arena_strdup(a, plan->flags->sm == SPLIT_NONE ? "" : plan->flags->ts), *save;
 	double part[MAX_GPUS], sum = 0;
 	int n = 0;
 
@@ -436,9 +477,16 @@ static int plan_init(struct plan *plan, const struct engine_job *job, struct are
 		.cpu = hw_first_device(hw, HW_DEVICE_CPU),
 		.ram = hw_first_memory(hw, HW_MEMORY_RAM),
 	};
-	for (int d = 0; d < hw->n_devices && plan->n_gpus < (f->sm ? 1 : MAX_GPUS); d++)
+	for (int d = 0; d < hw->n_devices && plan->n_gpus < MAX_GPUS; d++)
 		if (hw->devices[d].kind == HW_DEVICE_GPU)
 			plan->gpu[plan->n_gpus++] = d;
+	if (plan->n_gpus && f->mg >= (uint64_t)plan->n_gpus)
+		return err_set(err, ERR_INPUT, "flag 'mg': no GPU %d; this machine has %d, counted from 0", (int)f->mg,
+			plan->n_gpus);
+	if (plan->n_gpus && f->sm == SPLIT_NONE) {
+		plan->gpu[0] = plan->gpu[f->mg];
+		plan->n_gpus = 1;
+	}
 	if (cache_type("ctk", f->ctk, &plan->kv_types.k, err) || cache_type("ctv", f->ctv, &plan->kv_types.v, err))
 		return -1;
 	return parse_overrides(plan, a, err) || parse_split(plan, a, err) ? -1 : 0;
@@ -499,6 +547,9 @@ static void *llamacpp_state_new(const struct engine_job *job, const struct place
 	s->flags = job->flags;
 	s->cost = job->cost;
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
+	/* GPUs are neighbours in the list of devices. */
+	if (s->gpu >= 0 && s->flags->sm == SPLIT_NONE)
+		s->gpu += (int)s->flags->mg;
 	s->pinned = s->flags->no_mmap || !s->flags->mmap || s->flags->load_mode == 1;
 	s->thread_share = s->flags->t && cpu->cores && s->flags->t < cpu->cores ?
 		(double)s->flags->t / cpu->cores :
@@ -511,18 +562,18 @@ static void *llamacpp_state_new(const struct engine_job *job, const struct place
 
 static struct kernel_place on(const struct llamacpp *s, const struct hw_device *d)
 {
-	return (struct kernel_place){s->cost, d, s->thread_share};
+	return (struct kernel_place){s->cost, d, s->thread_share, s->flags->sm == SPLIT_ROW};
 }
 
-/* One group on one device. */
-static void multiply(struct llamacpp *s, int device, const struct place_part *part, double bytes, double flops,
-	int nodes)
+/* One group, or one matrix of it, on one device. */
+static op_ref multiply(struct llamacpp *s, int device, const struct quant_type *type, double bytes, double flops,
+	int nodes, op_ref after)
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
-	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, s->chain.step->n_tokens, nodes);
+	struct platform_work work = kernel_multiply(&where, type, bytes, flops, s->chain.step->n_tokens, nodes);
 
-	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
+	return exec_kernel(x, device, &work, after, 0);
 }
 
 /* A blocking copy: submitted, waited for. */
@@ -535,11 +586,62 @@ static void fetch(struct llamacpp *s, int from, int to, double bytes, bool pinne
 	s->chain.last = exec_copy(x, from, to, bytes, pinned, s->chain.last, 0);
 }
 
+/* One matrix whose rows are divided: `gather` has its inputs and gets its results. */
+static void multiply_divided(struct llamacpp *s, const struct model_tensor *t, int gather, double flops_per_param, int nodes)
+{
+	struct exec *x = s->chain.x;
+	const struct hw_machine *hw = x->placement->machine;
+	const struct place_rows *rows = &x->placement->rows;
+	double n = (double)s->chain.step->n_tokens;
+	double input_bytes = n * (double)t->shape[0] *
+		(cost_class_of(t->type) == COST_16BIT ? HIDDEN_ELEMENT_BYTES : Q8_1_BYTES);
+	op_ref begin = s->chain.last, submitted = begin, done = 0;
+	int home = hw->devices[gather].memory;
+
+	for (int i = 0; i < rows->n; i++) {
+		int device = rows->spot[i].device, memory = rows->spot[i].memory;
+		double bytes = (double)place_rows_share(rows, i, t->bytes);
+		double flops = flops_per_param * (double)place_rows_share(rows, i, t->params);
+		double outputs = (double)place_rows_share(rows, i, t->shape[1]);
+
+		if (bytes <= 0)
+			continue;
+		if (device == gather) {
+			done = exec_join(x, done, multiply(s, device, t->type, bytes, flops, nodes, begin));
+			continue;
+		}
+		submitted = exec_wait(x, hw_num_value(&s->cost->copy_submit_s), submitted);
+		op_ref at = exec_copy(x, home, memory, input_bytes, true, submitted, 0);
+		at = multiply(s, device, t->type, bytes, flops, 1, at);
+		done = exec_join(x, done, exec_copy(x, memory, home, n * outputs * HIDDEN_ELEMENT_BYTES, true, at, 0));
+	}
+	s->chain.last = done;
+}
+
+/* The divided matrices of a group, one after another. */
+static void multiply_rows(struct llamacpp *s, enum model_group group, double flops_per_param, int nodes)
+{
+	const struct placement *p = s->chain.x->placement;
+	int layer = exec_tag_layer(s->chain.x->label);
+
+	for (int i = 0; i < p->model->n_tensors; i++) {
+		const struct model_tensor *t = &p->model->tensors[i];
+		if (t->layer != layer || t->group != group || p->tensor[i].mode != PLACE_ROWS)
+			continue;
+		lower_move_to(&s->chain, p->tensor[i].device);
+		multiply_divided(s, t, p->tensor[i].device, flops_per_param, nodes);
+		nodes = 0;
+	}
+}
+
 static void run_group(void *state, const struct place_group *g, enum model_group group, double share,
 	double flops_per_param, double times)
 {
 	struct llamacpp *s = state;
 	const struct hw_machine *hw = s->chain.x->placement->machine;
+
+	int nodes = group_nodes[group];
+	bool rows = false;
 
 	(void)times; /* one kernel for all experts */
 	for (int i = 0; i < g->n; i++) {
@@ -547,15 +649,22 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		int device = part->spot.device;
 		double bytes = (double)part->bytes * share;
 
+		if (part->spot.mode == PLACE_ROWS) {
+			rows = true;
+			continue;
+		}
 		if (s->offload && hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED) {
 			device = s->gpu;
 			lower_move_to(&s->chain, device);
 			fetch(s, part->spot.memory, hw->devices[device].memory, bytes, s->pinned);
 		}
 		lower_move_to(&s->chain, device);
-		multiply(s, device, part, bytes, flops_per_param * (double)part->params,
-			i == 0 ? group_nodes[group] : 0);
+		s->chain.last = multiply(s, device, part->type, bytes, flops_per_param * (double)part->params, nodes,
+			s->chain.last);
+		nodes = 0;
 	}
+	if (rows)
+		multiply_rows(s, group, flops_per_param, nodes);
 }
 
 static void run_attention(void *state, const struct trace_access *read)

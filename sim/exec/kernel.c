@@ -3,6 +3,12 @@
 /* From so many rows on a CPU multiplies by blocks. */
 #define MANY_ROWS 32
 
+/* From one kernel, or one of the host's tasks, to the next. */
+static double node_s(const struct kernel_place *k)
+{
+	return hw_num_value(k->device->kind == HW_DEVICE_GPU && !k->one_by_one ? &k->cost->gpu_kernel_s : &k->device->launch_s);
+}
+
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,
 	double flops, uint64_t rows, int nodes)
 {
@@ -13,14 +19,13 @@ struct platform_work kernel_multiply(const struct kernel_place *k, const struct 
 		/* Many rows are bound by arithmetic, so the share of the bandwidth matters for few alone. */
 		work.read_share = hw_num_value(&k->cost->gpu_read[class]);
 		work.compute_share = hw_num_value(&k->cost->gpu_multiply[class]);
-		work.latency_s = nodes * hw_num_value(&k->cost->gpu_kernel_s);
 	} else {
 		work.dtype = HW_FP32;
 		work.read_share = hw_num_value(&k->cost->cpu_read);
 		work.compute_share = k->thread_share * hw_num_value(rows >= MANY_ROWS ? &k->cost->cpu_multiply_many[class] :
 										      &k->cost->cpu_multiply_few[class]);
-		work.latency_s = nodes * hw_num_value(&k->device->launch_s);
 	}
+	work.latency_s = nodes * node_s(k);
 	return work;
 }
 
@@ -36,6 +41,6 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 		.read_share = hw_num_value(gpu ? &k->cost->gpu_attention : &k->cost->cpu_attention),
 		.compute_share = gpu ? hw_num_value(&k->cost->gpu_multiply[COST_16BIT]) :
 				       k->thread_share * hw_num_value(&k->cost->cpu_multiply_many[COST_16BIT]),
-		.latency_s = hw_num_value(gpu ? &k->cost->gpu_kernel_s : &k->device->launch_s),
+		.latency_s = node_s(k),
 	};
 }

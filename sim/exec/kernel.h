@@ -13,6 +13,7 @@ struct kernel_place {
 	const struct cost *cost;
 	const struct hw_device *device;
 	double thread_share; /* of a CPU's cores that compute */
+	bool one_by_one;     /* a GPU's kernels are launched by the host, not in a CUDA graph */
 };
 
 /* A matrix product of `rows` rows with weights of a type: bytes of them are read, flops done in all. nodes: graph nodes

@@ -118,6 +118,12 @@ static void add_hop(struct platform_path *path, int resource, double weight)
 	path->hop[path->n++] = (struct maxmin_hop){resource, weight};
 }
 
+/* A switch between GPUs has no bandwidth of its own: its links have. */
+static int node_resource(const struct platform *p, int node)
+{
+	return node == hw_switch(p->machine) ? SIM_NONE : p->memory_resource[node];
+}
+
 void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
 	struct platform_path *path, struct sim_op *op)
 {
@@ -131,7 +137,7 @@ void platform_copy(const struct platform *p, int from, int to, double bytes, boo
 		BUG("no way from '%s' to '%s'", m->memories[from].name, m->memories[to].name);
 	*op = (struct sim_op){.unit = SIM_NONE, .stream = SIM_NONE, .amount = bytes, .cap_resource = SIM_NONE};
 	path->n = 0;
-	add_hop(path, p->memory_resource[from], 1);
+	add_hop(path, node_resource(p, from), 1);
 	int at = from;
 	for (int i = 0; i < n; i++) {
 		const struct hw_link *l = &m->links[link[i]];
@@ -154,7 +160,7 @@ void platform_copy(const struct platform *p, int from, int to, double bytes, boo
 		int before = at;
 		at = forward[i] ? l->far : l->near;
 		/* A stop on the way is written and read again. */
-		add_hop(path, p->memory_resource[at], i + 1 < n ? 2 : 1);
+		add_hop(path, node_resource(p, at), i + 1 < n ? 2 : 1);
 		/* The far end's engine moves the data; with several links the last one's does. */
 		if (forward[i] && p->copies[at].in != SIM_NONE)
 			op->unit = p->copies[at].in;

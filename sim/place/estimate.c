@@ -8,7 +8,7 @@ void estimate_init(struct estimate *e, const struct placement *p, struct arena *
 
 	*e = (struct estimate){
 		.placement = p,
-		.memory_bytes = arena_array(a, double, (size_t)m->n_memories),
+		.memory_bytes = arena_array(a, double, (size_t)m->n_memories + 1),
 		.h2d_bytes = arena_array(a, double, (size_t)m->n_links),
 		.d2h_bytes = arena_array(a, double, (size_t)m->n_links),
 		.flops = arena_array(a, double, (size_t)m->n_devices),

@@ -12,7 +12,7 @@
 
 struct estimate {
 	const struct placement *placement;
-	double *memory_bytes;        /* by memory */
+	double *memory_bytes;        /* by memory, and of a switch between GPUs, which bounds nothing */
 	double *h2d_bytes, *d2h_bytes; /* by link */
 	double *flops;               /* by device */
 };

@@ -58,7 +58,9 @@ void place_layer(struct placement *p, int layer, struct place_spot weights, stru
 	p->kv[layer] = kv;
 }
 
-static void add_to_part(struct place_group *g, const struct place_spot *spot, const struct model_tensor *t)
+/* So much of a tensor. */
+static void add_to_part(struct place_group *g, const struct place_spot *spot, const struct model_tensor *t,
+	uint64_t params, uint64_t bytes)
 {
 	struct place_part *part = g->part;
 
@@ -73,11 +75,29 @@ static void add_to_part(struct place_group *g, const struct place_spot *spot, co
 		*part = (struct place_part){.spot = *spot, .type = t->type};
 	}
 	/* The type of the bulk decides how a kernel computes: norms and biases do not count. */
-	if (t->bytes > part->bytes)
+	if (bytes > part->bytes)
 		part->type = t->type;
 	part->n_tensors++;
-	part->params += t->params;
-	part->bytes += t->bytes;
+	part->params += params;
+	part->bytes += bytes;
+}
+
+uint64_t place_rows_share(const struct place_rows *rows, int i, uint64_t n)
+{
+	uint64_t below = i ? (uint64_t)(rows->upto[i - 1] * (double)n) : 0;
+
+	return (i + 1 < rows->n ? (uint64_t)(rows->upto[i] * (double)n) : n) - below;
+}
+
+static void add_rows(struct placement *p, struct place_group *g, const struct model_tensor *t)
+{
+	for (int i = 0; i < p->rows.n; i++) {
+		uint64_t bytes = place_rows_share(&p->rows, i, t->bytes);
+		if (!t->shared_storage)
+			ledger_book(&p->ledger, p->rows.spot[i].memory, LEDGER_WEIGHTS, NULL, bytes);
+		if (bytes)
+			add_to_part(g, &p->rows.spot[i], t, place_rows_share(&p->rows, i, t->params), bytes);
+	}
 }
 
 void place_finish(struct placement *p)
@@ -90,9 +110,14 @@ void place_finish(struct placement *p)
 
 		if (spot->memory < 0 || spot->device < 0)
 			BUG("tensor '%s' was not placed", t->name);
+		struct place_group *g = &p->group[t->layer == MODEL_NO_LAYER ? (int)m->n_layer : t->layer][t->group];
+		if (spot->mode == PLACE_ROWS) {
+			add_rows(p, g, t);
+			continue;
+		}
 		if (!t->shared_storage)
 			ledger_book(&p->ledger, spot->memory, LEDGER_WEIGHTS, NULL, t->bytes);
-		add_to_part(&p->group[t->layer == MODEL_NO_LAYER ? (int)m->n_layer : t->layer][t->group], spot, t);
+		add_to_part(g, spot, t, t->params, t->bytes);
 	}
 	for (uint32_t i = 0; i < m->n_layer; i++) {
 		if (p->kv[i].memory < 0)
@@ -104,7 +129,7 @@ void place_finish(struct placement *p)
 
 const char *place_mode_name(enum place_mode mode)
 {
-	static const char *const names[PLACE_MODE_N] = {"resident", "streamed", "zero-copy", "cached"};
+	static const char *const names[PLACE_MODE_N] = {"resident", "streamed", "zero-copy", "cached", "rows"};
 
 	return names[mode];
 }

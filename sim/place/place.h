@@ -8,6 +8,7 @@
  *	streamed   they cross the link into a staging buffer before each use
  *	zero-copy  the kernel itself reads them over the link
  *	cached     some are kept near the device in turn; the others cross when missed, or are computed where they are
+ *	rows       the rows of a matrix are divided over several devices, each multiplies its own from its own memory
  *
  * Engines fill tensors and KV (place_tensor, place_kv), then place_finish books the ledger and sums the
  * tensors into parts: the bytes of one group of one layer that share memory, device and mode. Execution
@@ -22,7 +23,7 @@
 #include "models/ledger.h"
 #include "models/model.h"
 
-enum place_mode { PLACE_RESIDENT, PLACE_STREAMED, PLACE_ZERO_COPY, PLACE_CACHED, PLACE_MODE_N };
+enum place_mode { PLACE_RESIDENT, PLACE_STREAMED, PLACE_ZERO_COPY, PLACE_CACHED, PLACE_ROWS, PLACE_MODE_N };
 
 /* Where something is (memory of the machine, -1: not placed yet), who computes with it, how it gets there. Cached: the home
    of all, and who computes with what is missed. */
@@ -39,7 +40,20 @@ struct place_part {
 	const struct quant_type *type; /* of its largest tensor */
 };
 
-#define PLACE_MAX_PARTS 6
+/* Devices that matrices are divided over, and shares of the rows, cumulated: the last is 1. A divided tensor's spot is that
+   of the device that has its inputs and gathers its results. */
+#define PLACE_MAX_ROWS 8
+
+struct place_rows {
+	int n;
+	struct place_spot spot[PLACE_MAX_ROWS];
+	double upto[PLACE_MAX_ROWS];
+};
+
+/* A whole number divided as the rows are: what the i-th device gets. */
+uint64_t place_rows_share(const struct place_rows *rows, int i, uint64_t n);
+
+#define PLACE_MAX_PARTS (PLACE_MAX_ROWS + 4)
 
 struct place_group {
 	int n;
@@ -52,6 +66,7 @@ struct placement {
 	const struct model *model;
 	const struct hw_machine *machine;
 	struct place_spot *tensor;           /* by tensor of the model */
+	struct place_rows rows;              /* of tensors whose mode is PLACE_ROWS; each of their devices has a part */
 	struct place_spot *kv;               /* by layer */
 	struct kvcache_types kv_types;
 	uint64_t kv_context;                 /* entries a sequence there is room for */

@@ -550,10 +550,10 @@ static int most_critical(const struct result *r)
 /* What a person can make faster: a whole link, not one direction of it; a drive, not the link to it. */
 static void part_name(const char *resource, char *buf, size_t size)
 {
-	const char *link = strstr(resource, ".link.");
+	const char *link = strstr(resource, "link.");
 	bool drive = strncmp(resource, "nvme", 4) == 0;
 
-	snprintf(buf, size, "%.*s", link ? (int)(link - resource) + (drive ? 0 : 5) : (int)strlen(resource), resource);
+	snprintf(buf, size, "%.*s", link ? (int)(link - resource) + (drive ? -1 : 4) : (int)strlen(resource), resource);
 }
 
 /* The numbers of the machine that a resource's capacity is made of begin with this. */
@@ -565,7 +565,7 @@ static void number_prefix(const char *resource, char *buf, size_t size)
 	part_name(resource, part, sizeof(part));
 	if (compute)
 		snprintf(buf, size, "%.*s.flops", (int)(compute - resource), resource);
-	else if (strstr(resource, ".link."))
+	else if (strstr(resource, "link."))
 		snprintf(buf, size, "%s.", part);
 	else
 		snprintf(buf, size, "%s.bandwidth", part);

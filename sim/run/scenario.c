@@ -305,3 +305,19 @@ int scenario_load_text(const char *text, const char *name, struct arena *a, stru
 		-1 :
 		0;
 }
+
+int scenario_load_typed(const char *text, const char *name, const char *flags, int col, struct arena *a,
+	struct scenario **out, struct err *err)
+{
+	struct yaml_node *root, *node = arena_new(a, struct yaml_node);
+
+	if (yaml_read_text(text, strlen(text), name, a, &root, err))
+		return -1;
+	node->kind = YAML_SCALAR;
+	node->key = "flags";
+	node->text = flags;
+	node->pos = node->key_pos = (struct err_pos){name, 1, col};
+	node->next = root->child;
+	root->child = node;
+	return load_tree(root, name, NULL, 0, a, out, err);
+}

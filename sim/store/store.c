@@ -293,6 +293,7 @@ static int prepare_insert(struct store *s, int table, struct err *err)
 		rc = SQLITE_OK;
 	}
 	sqlite3_finalize(q);
+	bool missing = rc == SQLITE_DONE && sqlite3_str_length(columns) == 0 && sqlite3_str_errcode(columns) == SQLITE_OK;
 	char *c = sqlite3_str_finish(columns), *v = sqlite3_str_finish(values);
 	/* A key that was set twice counts as it was set last. */
 	char *sql = sqlite3_mprintf("INSERT%s INTO %s (%s) VALUES (%s)",
@@ -300,6 +301,8 @@ static int prepare_insert(struct store *s, int table, struct err *err)
 	int status;
 	if (rc != SQLITE_DONE)
 		status = fail(s, rc, err);
+	else if (missing)
+		status = err_set(err, ERR_IO, "'%s' is damaged: it has no table '%s'", s->path, table_name[table]);
 	else if (!c || !v || !sql)
 		status = fail(s, SQLITE_NOMEM, err);
 	else

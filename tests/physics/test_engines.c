@@ -81,6 +81,93 @@ START_TEST(llamacpp_override_moves_one_group)
 }
 END_TEST
 
+#define TWO_GPUS                                                                                          \
+	"machine: {gpu0: rtx-3090, gpu1: rtx-3090, nvlink: nvlink-bridge-ga102, cpu0: ryzen-9-5950x, " \
+	"ram: {capacity: 64GiB, bandwidth: 42GB/s}}\n"
+
+/* The GPU that has the layer multiplies its rows (kernel) while inputs go to the other, which multiplies and sends back:
+   kernel, copy, kernel, copy for each of q, k, v, o and gate, up, down. Layers 0 and 1 are on gpu0, layer 2 and the output
+   on gpu1, so hidden states cross once more. */
+START_TEST(llamacpp_rows_are_divided)
+{
+	static const char matrix[] = "kernel %d %s\ncopy %d %s\nkernel %d %s\ncopy %d %s\n";
+	char want[4096] = "kernel -1 embed\n";
+	struct sum {
+		int layer;
+		const char *group;
+		int n_matrices;
+	} const sums[] = {{0, "attn", 4}, {0, "ffn", 3}, {1, "attn", 4}, {1, "ffn", 3}, {2, "attn", 4}, {2, "ffn", 3},
+		{-1, "output", 1}};
+
+	for (size_t i = 0; i < ARRAY_LEN(sums); i++) {
+		const struct sum *s = &sums[i];
+		char *at = want + strlen(want);
+		if (s->layer != 1 && strcmp(s->group, "attn") == 0)
+			at += sprintf(at, "copy %d attn\n", s->layer); /* hidden states: from the CPU, from gpu0 */
+		at += sprintf(at, "kernel %d %s\n", s->layer, s->group); /* norms */
+		for (int k = 0; k < s->n_matrices; k++)
+			at += sprintf(at, matrix, s->layer, s->group, s->layer, s->group, s->layer, s->group, s->layer,
+				s->group);
+		if (strcmp(s->group, "attn") == 0)
+			sprintf(at, "kernel %d attn\n", s->layer); /* the cache */
+	}
+	strcat(want, "step\n");
+	check_order(SMALL_MODEL,
+		TWO_GPUS "engine: llama.cpp\nworkload: {prompt: 0, generate: 1, depth: 17}\n"
+			 "flags: -ngl 99 -fa -sm row -ts 1,1\n",
+		want);
+}
+END_TEST
+
+#define DIVIDED                                                                            \
+	"model: llama-2-13b\nquant: q8_0\n" TWO_GPUS "engine: llama.cpp\n"              \
+	"workload: {prompt: 0, generate: 8, depth: 500}\nflags: {ngl: 99, sm: row, ts: '3,1'}\n"
+
+START_TEST(rows_are_booked_where_they_are)
+{
+	struct ran ran;
+	struct placement p;
+	struct err err = {0};
+	uint64_t whole = 0;
+
+	load(&ran, DIVIDED, NULL);
+	assert_ok(run_place(ran.scenario, &p, &ran.arena, &err), err);
+	for (int i = 0; i < ran.scenario->model->n_tensors; i++)
+		whole += ran.scenario->model->tensors[i].bytes;
+	const struct ledger_row *row = p.ledger.row;
+	int ram = hw_find_memory(ran.scenario->machine, "ram");
+	ck_assert_uint_eq(row[0].used_bytes[LEDGER_WEIGHTS] + row[1].used_bytes[LEDGER_WEIGHTS] +
+			row[ram].used_bytes[LEDGER_WEIGHTS], whole);
+	assert_close((double)row[0].used_bytes[LEDGER_WEIGHTS] / (double)row[1].used_bytes[LEDGER_WEIGHTS], 3, 1e-3);
+	/* 30 of 40 layers have their cache on the first: (i + 0.5) / 41 below 3/4. */
+	assert_close((double)row[0].used_bytes[LEDGER_KV] / (double)row[1].used_bytes[LEDGER_KV], 31 / 9.0, 1e-9);
+	arena_release(&ran.arena);
+}
+END_TEST
+
+START_TEST(rows_use_both_gpus_at_once)
+{
+	double row = run(DIVIDED, "flags.ts=1,1", false).value[RESULT_DECODE_TOK_S];
+	double layer = run(DIVIDED, "flags.ts=1,1 flags.sm=layer", false).value[RESULT_DECODE_TOK_S];
+	double host = run(DIVIDED, "flags.ts=1,1 machine.nvlink=none", false).value[RESULT_DECODE_TOK_S];
+
+	/* Less than twice as fast: 281 gathers a token. */
+	ck_assert_msg(row > 1.1 * layer && row < 2 * layer, "%g and %g", row, layer);
+	ck_assert_msg(host < row, "%g and %g", host, row);
+}
+END_TEST
+
+START_TEST(one_gpu_of_several)
+{
+	struct result first = run(DIVIDED, "flags.sm=none", false);
+	struct result second = run(DIVIDED, "flags.sm=none flags.mg=1", false);
+
+	assert_close(second.value[RESULT_DECODE_TOK_S], first.value[RESULT_DECODE_TOK_S], 1e-12);
+	ck_assert_uint_eq(second.memory.row[0].used_bytes[LEDGER_WEIGHTS], 0);
+	ck_assert_uint_eq(second.memory.row[1].used_bytes[LEDGER_WEIGHTS], first.memory.row[0].used_bytes[LEDGER_WEIGHTS]);
+}
+END_TEST
+
 /* Layers in RAM are computed on the GPU: one copy a group (its tensors' fixed costs are counted), each waited for. */
 START_TEST(accelerate_brings_each_module)
 {
@@ -136,6 +223,7 @@ START_TEST(pageable_copies_cost)
 END_TEST
 
 TEST_MAIN("engines", llamacpp_decode_computes_where_weights_are, llamacpp_prefill_borrows_the_gpu,
-	llamacpp_few_rows_stay_on_the_cpu, llamacpp_nkvo_attends_on_the_cpu, llamacpp_override_moves_one_group,
+	llamacpp_few_rows_stay_on_the_cpu, llamacpp_nkvo_attends_on_the_cpu, llamacpp_override_moves_one_group, llamacpp_rows_are_divided, rows_are_booked_where_they_are, rows_use_both_gpus_at_once,
+	one_gpu_of_several,
 	accelerate_brings_each_module, no_engine_beats_the_ideal_one, hand_written_max_memory_uses_what_auto_leaves,
 	pageable_copies_cost)

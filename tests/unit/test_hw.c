@@ -529,6 +529,73 @@ static struct hw_link *pcie(const char *written)
 }
 
 /* pcie-bench/pcie-model's figures, in GB/s. */
+#define TWO_GPUS "gpu0: rtx-3090\ngpu1: rtx-3090\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n"
+
+START_TEST(bridges_join_pairs)
+{
+	setup();
+	struct hw_machine *m = inline_machine(TWO_GPUS "gpu2: rtx-3090\nnvlink: nvlink-bridge-ga102\n");
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+
+	ck_assert_int_eq(m->n_links, 1 + 3);
+	ck_assert_int_eq(hw_route(m, 0, 1, link, forward), 1);
+	ck_assert_str_eq(m->links[link[0]].name, "gpu1.nvlink");
+	ck_assert(forward[0]);
+	ck_assert_int_eq((int)m->links[link[0]].kind, HW_LINK_NVLINK);
+	ck_assert_int_eq(hw_route(m, 1, 0, link, forward), 1);
+	ck_assert(!forward[0]);
+	/* The third has no bridge. */
+	ck_assert_int_eq(hw_route(m, 1, 2, link, forward), 2);
+	ck_assert_str_eq(m->links[link[0]].name, "gpu1.link");
+	ck_assert_int_eq(hw_route(m, hw_find_memory(m, "ram"), 1, link, forward), 1);
+	ck_assert_str_eq(m->links[link[0]].name, "gpu1.link");
+	assert_close(hw_num_peak(number(m, "gpu1.nvlink.h2d")), 56.25e9, 1e-12);
+}
+END_TEST
+
+START_TEST(a_switch_joins_all)
+{
+	setup();
+	struct hw_machine *m = load("server-8xh100");
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+
+	ck_assert_int_eq(m->n_links, 8 + 8 + 1);
+	ck_assert_int_eq(hw_route(m, 3, 6, link, forward), 2);
+	ck_assert_str_eq(m->links[link[0]].name, "gpu3.nvlink");
+	ck_assert_str_eq(m->links[link[1]].name, "gpu6.nvlink");
+	ck_assert(!forward[0] && forward[1]);
+	ck_assert_str_eq(hw_link_near(m, &m->links[link[0]]), "all GPUs");
+	assert_close(value(m, "gpu6.nvlink.both"), 745e9, 1e-12);
+	/* A switch is no way from the host to a GPU, nor to a drive. */
+	ck_assert_int_eq(hw_route(m, hw_find_memory(m, "ram"), 6, link, forward), 1);
+	ck_assert_int_eq(hw_route(m, hw_find_memory(m, "nvme0"), 6, link, forward), 2);
+	ck_assert_str_eq(m->links[link[1]].name, "gpu6.link");
+}
+END_TEST
+
+START_TEST(nvlink_is_stated_and_taken_away)
+{
+	setup();
+	struct hw_machine *m = inline_machine(TWO_GPUS "nvlink: {part: nvlink-3, h2d: 211GB/s}\n");
+
+	assert_close(value(m, "gpu0.nvlink.h2d"), 211e9, 1e-12);
+	assert_close(value(m, "gpu1.nvlink.d2h"), 276.3e9, 1e-12);
+	m = inline_machine("from: server-8xh100\nset: {nvlink.h2d: 123GB/s}\n");
+	assert_close(value(m, "gpu7.nvlink.h2d"), 123e9, 1e-12);
+	m = inline_machine("from: server-8xh100\nnvlink: none\n");
+	ck_assert_int_eq(m->n_links, 8 + 1);
+	m = inline_machine("{gpu0: rtx-3090, nvlink: nvlink-3, ram: {capacity: 64GiB, bandwidth: 70GB/s}}");
+	ck_assert_int_eq(m->n_links, 1); /* nobody to join */
+	check_refused(TWO_GPUS "nvlink: pcie-4x16\n", 4, 9,
+		"nvlink joins GPUs, 'pcie' leads to host memory; it belongs under 'gpu0.link'");
+	check_refused("ram: {capacity: 64GiB, bandwidth: 70GB/s}\n" "gpu0: {part: rtx-3090, link: nvlink-4}\n", 2, 30,
+		"gpu0.link leads to host memory, 'nvlink-4' joins GPUs; it belongs under 'nvlink'");
+	check_refused(TWO_GPUS "nvlink: nvlink-6\n", 4, 9, "unknown link part 'nvlink-6'; did you mean 'nvlink-2'?");
+}
+END_TEST
+
 START_TEST(pcie_peaks)
 {
 	static const struct {
@@ -744,7 +811,7 @@ START_TEST(from_and_set)
 			       " set: {gpu0.link.gen: 3, gpu0.link: {width: 8}, cpu0: ryzen-9-5950x}}");
 
 	ck_assert_str_eq(m->name, "desktop-rtx4090-ddr5");
-	ck_assert_str_eq(m->description, base->description);
+	ck_assert_str_eq(m->description, arena_printf(&a, "changed from desktop-rtx4090-ddr5: %s", base->description));
 	ck_assert_int_eq(hw_find_memory(m, "nvme0"), -1);
 	assert_close(value(m, "gpu0.bandwidth"), 900e9, 1e-12);
 	assert_close(value(m, "gpu0.flops.fp16"), value(base, "gpu0.flops.fp16"), 0); /* still that card */
@@ -918,7 +985,7 @@ START_TEST(files_beside_each_other)
 
 	ck_assert_str_eq(m->name, "top");
 	ck_assert_str_eq(m->file, top);
-	ck_assert_str_eq(m->description, "base");
+	ck_assert_ptr_nonnull(strstr(m->description, ": base"));
 	ck_assert_uint_eq(link_of(m, "gpu0.link")->gen, 3);
 	remove_folder(dir);
 }
@@ -1105,7 +1172,8 @@ START_TEST(printing)
 END_TEST
 
 TEST_MAIN("hw", desktop, gh200, cpu_only, machine_facts, machine_sizes, unified_memory, unified_beside_a_card,
-	unified_kernels, names_people_use, one_part_is_parsed_alone, routes, pcie_peaks, pcie_widths_scale,
+	unified_kernels, names_people_use, one_part_is_parsed_alone, routes, bridges_join_pairs,
+	a_switch_joins_all, nvlink_is_stated_and_taken_away, pcie_peaks, pcie_widths_scale,
 	pageable_curve_is_what_was_measured, curve_interpolation, number_faces, three_lines,
 	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides,
 	refusals, files_beside_each_other, cycles, numbers_copy_canonical, all_machines_and_parts,

@@ -709,7 +709,36 @@ START_TEST(unknown_kind)
 }
 END_TEST
 
+START_TEST(a_program_that_hangs)
+{
+	static const char sleeps[] = "#!/bin/sh\nexec /bin/sleep 100\n";
+	char folder[] = "/tmp/offsim-test-XXXXXX", program[64], out[64];
+	const char *again;
+	struct arena a;
+	struct err err = {0};
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(program, sizeof(program), "%s/gnuplot", folder);
+	snprintf(out, sizeof(out), "%s/f.svg", folder);
+	FILE *f = fopen(program, "w");
+	fputs(sleeps, f);
+	fchmod(fileno(f), 0700);
+	fclose(f);
+	char *path = strdup(getenv("PATH"));
+	setenv("PATH", folder, 1);
+	arena_init(&a, NULL, NULL);
+	const struct gnuplot_job job = {.template = "timeline.gp", .data = "", .out = out, .limit_ms = 200};
+	ck_assert_int_eq(gnuplot_draw(&job, &a, &again, &err), -1);
+	setenv("PATH", path, 1);
+	free(path);
+	assert_err(err, ERR_IO, "gnuplot was stopped: it had not ended after 0.2 s");
+	unlink(program);
+	ck_assert_int_eq(rmdir(folder), 0); /* nothing half-drawn */
+	arena_release(&a);
+}
+END_TEST
+
 TEST_MAIN("plot", one_swept_key, a_grid, names, names_when_nothing_is_a_number, too_many_names, other_requests,
 	no_grid, units, columns_when_nothing_was_swept, nothing_to_draw, too_many_curves, refused_files,
 	read_only_places, suffixes, memory_figure, utilisation_figure, runs_without_uses, numbered_names,
-	names_in_data, unknown_metric, unknown_kind)
+	names_in_data, unknown_metric, unknown_kind, a_program_that_hangs)

@@ -392,6 +392,19 @@ START_TEST(newer_version)
 }
 END_TEST
 
+START_TEST(missing_table)
+{
+	const struct place p = place_new();
+
+	create(p.db, 1);
+	sqlite3 *db = raw_open(p.db);
+	raw_exec(db, "DROP TABLE memory_use");
+	sqlite3_close(db);
+	refuse_open(p.db, "'%s' is damaged: it has no table 'memory_use'", p.db);
+	place_remove(&p);
+}
+END_TEST
+
 /* A file as the first version made it: the first section of schema.sql alone. */
 static void create_v1(const char *path)
 {
@@ -859,6 +872,6 @@ END_TEST
 
 TEST_MAIN("store", stores_every_type, views, replaces, knows_what_it_has, a_parameter_set_twice_counts_once,
 	odd_names, refused_columns_leave_the_old_run, not_a_database, another_program, an_empty_file_is_taken,
-	newer_version, migrates, a_failing_migration_changes_nothing, locked, read_only, missing_folder,
+	newer_version, missing_table, migrates, a_failing_migration_changes_nothing, locked, read_only, missing_folder,
 	full_disk, two_writers, many_short_writers, killed_while_writing, killed_in_transaction,
 	foreign_journal, closing_nothing)

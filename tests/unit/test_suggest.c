@@ -45,8 +45,10 @@ END_TEST
 
 START_TEST(order_of_preference)
 {
-	/* One edit before a common beginning before two edits; ties go to the first. */
-	ck_assert_str_eq(nearest("quant", (const char *const[]){"quantum_x", "quint", NULL}), "quint");
+	/* The word as a beginning, one edit, a beginning of the word, two edits; ties go to the first. */
+	ck_assert_str_eq(nearest("quant", (const char *const[]){"quint", "quantum_x", NULL}), "quantum_x");
+	ck_assert_str_eq(nearest("quantum", (const char *const[]){"quant", "quintum", NULL}), "quintum");
+	ck_assert_str_eq(nearest("quantum", (const char *const[]){"quintom", "quant", NULL}), "quant");
 	ck_assert_str_eq(nearest("quant", (const char *const[]){"quabc", "quantum_x", NULL}), "quantum_x");
 	ck_assert_str_eq(nearest("bat", (const char *const[]){"cat", "hat", NULL}), "cat");
 }

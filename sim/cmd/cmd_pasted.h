@@ -1,0 +1,37 @@
+/*
+ * cmd_pasted.h - what predict and place share: a command line pasted as typed for the engine.
+ *
+ *	offsim predict --machine M --quant Q --model NAME -- llama-server -m x.gguf -ngl 20 -ot exps=CPU
+ *	                                                     └ program ┘  └ its flags: the engine's own table ┘
+ *	offsim place   --machine M --model NAME -- 'infer_auto_device_map(model, max_memory={0: "22GiB"}, dtype=torch.float16)'
+ *
+ * The program, or the function of a Python call, names the engine; what offsim must know besides (machine, model,
+ * quantization) comes from the options, or from the file behind -m where that exists, or from dtype=.
+ */
+#ifndef SIM_CMD_CMD_PASTED_H
+#define SIM_CMD_CMD_PASTED_H
+
+#include "sim/cmd/cmd.h"
+#include "sim/run/scenario.h"
+
+struct pasted {
+	const char *command; /* of offsim */
+	struct arena arena;
+	const char *machine, *model, *quant;
+	const char *batch, *prompt, *generate, *depth;
+	bool json;
+	int argc; /* what stands behind "--" */
+	char **argv;
+	struct scenario *scenario;
+};
+
+/* What the usage says of the options. */
+extern const char pasted_usage[];
+
+/* Parses the options. Returns -1 to go on (then pasted_release must follow), else the exit status. */
+int pasted_parse(struct pasted *p, int argc, char **argv, void (*usage)(void));
+/* Loads the scenario. Returns -1 to go on, else the exit status. */
+int pasted_load(struct pasted *p);
+void pasted_release(struct pasted *p);
+
+#endif
