@@ -291,14 +291,14 @@ static struct trace trace_of(const struct experts_law *law, uint32_t n_expert, u
 }
 
 /* The experts of layer 1, and how many there are. */
-static uint32_t experts_in(struct trace_cursor *c, enum trace_phase phase, uint64_t index, bool *hit, uint32_t n_expert)
+static uint32_t experts_in(struct trace_cursor *c, uint64_t index, bool *hit, uint32_t n_expert)
 {
 	struct trace_step step;
 	struct err err = {0};
 	uint32_t n = 0;
 
 	memset(hit, 0, n_expert);
-	assert_ok(trace_step_get(c, phase, index, &step, &err), err);
+	assert_ok(trace_step_get(c, index, &step, &err), err);
 	for (size_t i = 0; i < step.n_access; i++) {
 		if (step.access[i].kind == TRACE_EXPERT && step.access[i].layer == 1) {
 			hit[step.access[i].expert] = true;
@@ -319,7 +319,7 @@ START_TEST(a_step_has_as_many_distinct_experts_as_the_closed_form)
 		bool hit[60];
 		trace_cursor_init(&c, &t, &arena);
 		for (uint64_t i = 0; i < STEPS; i++)
-			add_value(&distinct, experts_in(&c, TRACE_DECODE, i, hit, 60));
+			add_value(&distinct, experts_in(&c, i, hit, 60));
 		assert_mean(&distinct, distinct_of(experts_of(&law, t.model), 9, 9), STEPS);
 		ck_assert(!t.smooth);
 	}
@@ -338,10 +338,10 @@ static void check_locality(double zipf, double locality)
 	bool hit[2][N];
 
 	trace_cursor_init(&c, &t, &arena);
-	experts_in(&c, TRACE_DECODE, 0, hit[0], N);
+	experts_in(&c, 0, hit[0], N);
 	for (uint64_t i = 1; i < STEPS; i++) {
 		int n = 0;
-		ck_assert_uint_eq(experts_in(&c, TRACE_DECODE, i, hit[i & 1], N), USED);
+		ck_assert_uint_eq(experts_in(&c, i, hit[i & 1], N), USED);
 		for (int x = 0; x < N; x++) {
 			n += hit[0][x] && hit[1][x];
 			add_value(&hits[x], hit[i & 1][x]);
@@ -384,7 +384,7 @@ START_TEST(tokens_of_a_prompt_follow_each_other)
 		assert_ok(experts_new(&law, t.model, seed, &arena, &e, &err), err);
 		trace_synth_init(&t, t.model, &t.workload, 0, e, seed, &arena);
 		trace_cursor_init(&c, &t, &arena);
-		add_value(&distinct, experts_in(&c, TRACE_PREFILL, 0, hit, N));
+		add_value(&distinct, experts_in(&c, 0, hit, N));
 	}
 	assert_mean(&distinct, distinct_of(e, 50, 2), TIMES);
 	arena_release(&arena);
@@ -403,12 +403,12 @@ START_TEST(any_step_can_be_had_without_the_others)
 	trace_cursor_init(&in_order, &t, &arena);
 	trace_cursor_init(&any, &t, &arena);
 	for (uint64_t i = 0; i < 300; i++) {
-		experts_in(&in_order, TRACE_DECODE, i, a, N);
-		experts_in(&any, TRACE_DECODE, i * 7919 % 300, b, N);
-		experts_in(&any, TRACE_DECODE, i, b, N);
+		experts_in(&in_order, 1 + i, a, N);
+		experts_in(&any, 1 + i * 7919 % 300, b, N);
+		experts_in(&any, 1 + i, b, N);
 		ck_assert_int_eq(memcmp(a, b, sizeof(a)), 0);
 		if (i % 50 == 0)
-			experts_in(&any, TRACE_PREFILL, 0, b, N);
+			experts_in(&any, 0, b, N);
 	}
 	arena_release(&arena);
 }
