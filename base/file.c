@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,43 +101,69 @@ static int cannot_write(const char *path, int fault, struct err *err)
 	return err_set(err, ERR_IO, "cannot write '%s': %s", path, strerror(fault));
 }
 
-/* The file is named as the process is: nobody else writes it. */
-static int write_and_close(int fd, void (*write)(FILE *to, void *ctx), void *ctx)
+int file_out_open(struct file_out *f, const char *path, struct err *err)
 {
-	FILE *to = fdopen(fd, "w");
+	struct stat st;
+
+	*f = (struct file_out){.path = path};
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return err_set(err, ERR_IO, "cannot write '%s': it is %s", path,
+			S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
+	/* Named as the process is: nobody else writes it. */
+	if (snprintf(f->beside, sizeof(f->beside), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(f->beside)) {
+		f->beside[0] = '\0';
+		return cannot_write(path, ENAMETOOLONG, err);
+	}
+	unlink(f->beside); /* of a process of that number that was killed */
+	int fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	f->to = fd < 0 ? NULL : fdopen(fd, "w");
+	if (f->to)
+		return 0;
+	int fault = errno;
+	if (fd < 0)
+		f->beside[0] = '\0';
+	else
+		close(fd);
+	file_out_abort(f);
+	return cannot_write(path, fault, err);
+}
+
+int file_out_commit(struct file_out *f, struct err *err)
+{
 	int fault = 0;
 
-	if (!to) {
-		fault = errno;
-		close(fd);
-		return fault;
-	}
-	write(to, ctx);
-	if (ferror(to))
+	if (ferror(f->to) || fflush(f->to))
 		fault = errno ? errno : EIO;
-	if (fclose(to) && !fault)
+	/* Some file systems know no fsync. */
+	if (!fault && fsync(fileno(f->to)) && errno != EINVAL)
 		fault = errno;
-	return fault;
+	if (fclose(f->to) && !fault)
+		fault = errno;
+	f->to = NULL;
+	if (!fault && rename(f->beside, f->path))
+		fault = errno;
+	if (!fault)
+		f->beside[0] = '\0';
+	file_out_abort(f);
+	return fault ? cannot_write(f->path, fault, err) : 0;
+}
+
+void file_out_abort(struct file_out *f)
+{
+	if (f->to)
+		fclose(f->to);
+	if (f->beside[0])
+		unlink(f->beside);
+	f->to = NULL;
+	f->beside[0] = '\0';
 }
 
 int file_replace(const char *path, void (*write)(FILE *to, void *ctx), void *ctx, struct err *err)
 {
-	struct stat st;
-	char beside[PATH_MAX];
+	struct file_out f;
 
-	if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		return err_set(err, ERR_IO, "cannot write '%s': it is %s", path,
-			S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
-	if (snprintf(beside, sizeof(beside), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(beside))
-		return cannot_write(path, ENAMETOOLONG, err);
-	unlink(beside); /* of a process of that number that was killed */
-	int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return cannot_write(path, errno, err);
-	int fault = write_and_close(fd, write, ctx);
-	if (!fault && rename(beside, path))
-		fault = errno;
-	if (fault)
-		unlink(beside);
-	return fault ? cannot_write(path, fault, err) : 0;
+	if (file_out_open(&f, path, err))
+		return -1;
+	write(f.to, ctx);
+	return file_out_commit(&f, err);
 }

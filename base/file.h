@@ -4,6 +4,8 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <limits.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 
@@ -15,8 +17,22 @@ int file_read_all(const char *path, size_t max_bytes, char **text, size_t *len, 
 /* The same into an arena. */
 int file_read(const char *path, size_t max_bytes, struct arena *a, char **text, size_t *len, struct err *err);
 
-/* Writes a file that is there whole or not at all: write(to, ctx) fills a temporary one beside it, which takes its name at
-   the end. */
+/* A file being written: beside its name until it is complete. */
+struct file_out {
+	const char *path;      /* must stay */
+	char beside[PATH_MAX]; /* "": there is none */
+	FILE *to;
+};
+
+/* Opens PATH.PID.part for writing; what a killed process left under that name goes. A path that is there and no regular
+   file is refused: renaming would replace it. */
+int file_out_open(struct file_out *f, const char *path, struct err *err);
+/* The file gets its name once all of it is on the disk. What was written is gone if that fails. */
+int file_out_commit(struct file_out *f, struct err *err);
+/* Nothing is left behind. Allowed after the other two, and on a zeroed f. */
+void file_out_abort(struct file_out *f);
+
+/* The same in one call: write(to, ctx) fills the file. */
 int file_replace(const char *path, void (*write)(FILE *to, void *ctx), void *ctx, struct err *err);
 
 #endif

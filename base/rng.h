@@ -11,7 +11,14 @@
 
 #include "base/base.h"
 
-enum rng_purpose { RNG_ROUTING = 1, RNG_INTERVAL = 2, RNG_TEST = 3, RNG_LOOKAHEAD = 4 };
+enum rng_purpose {
+	RNG_ROUTING = 1,
+	RNG_INTERVAL = 2,
+	RNG_TEST = 3,
+	RNG_LOOKAHEAD = 4,
+	RNG_POPULARITY = 5,
+	RNG_REQUESTS = 6,
+};
 
 /* The caller ends with gsl_rng_free. NULL only when out of memory. */
 gsl_rng *rng_new(uint64_t master_seed, uint64_t run, enum rng_purpose purpose);

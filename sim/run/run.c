@@ -717,7 +717,7 @@ void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a)
 
 	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
 
-	trace_synth_init(t, s->model, &s->workload, rows_max, s->seed, a);
+	trace_synth_init(t, s->model, &s->workload, rows_max, s->routing.experts, s->seed, a);
 }
 
 int run_place(const struct scenario *s, struct placement *p, struct arena *a, struct err *err)

@@ -1,19 +1,23 @@
 #include "sim/run/scenario.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "sim/trace/popularity.h"
 #include "sim/trace/trace_file.h"
 
 struct keys {
 	const char *model, *quant, *engine;
-	struct yaml_node *machine, *flags, *workload, *sweep;
-	int routing;
+	struct yaml_node *machine, *flags, *workload, *routing, *sweep;
 	uint64_t seed;
 };
 
-static const char *const routing_choices[] = {"uniform", NULL};
+struct routing_keys {
+	double zipf, locality;
+	const char *popularity;
+};
 
 static const struct param scenario_params[] = {
 	PARAM_TEXT(struct keys, model, "model", NULL, "a name from 'offsim model list', or a path to a config.json"),
@@ -24,7 +28,8 @@ static const struct param scenario_params[] = {
 	PARAM_TEXT(struct keys, engine, "engine", NULL, "whose order of operations: ideal, llama.cpp, accelerate"),
 	PARAM_NODE(struct keys, flags, "flags", "the engine's own flags: a map, or text as on its command line"),
 	PARAM_NODE(struct keys, workload, "workload", "batch, prompt, generate, depth"),
-	PARAM_CHOICE(struct keys, routing, "routing", "uniform", routing_choices, "which experts tokens hit"),
+	PARAM_NODE(struct keys, routing, "routing",
+		"which experts tokens hit: uniform (all alike, the default), or a map: zipf or popularity, locality"),
 	PARAM_NODE(struct keys, sweep, "sweep", "keys to vary, with lists or FIRST..LAST/STEP"),
 	PARAM_COUNT(struct keys, seed, "seed", "1", 0, 9007199254740992.0, "of all random numbers"),
 };
@@ -46,9 +51,19 @@ static const struct param workload_params[] = {
 		"a file of recorded steps (.otr) instead of all these: what it holds is what runs"),
 };
 
+static const struct param routing_params[] = {
+	PARAM_REAL(struct routing_keys, zipf, "zipf", UNIT_PLAIN, "0", 0, 20,
+		"weight r^-zipf of the r-th most popular expert, another in each layer; 0: all alike"),
+	PARAM_REAL(struct routing_keys, locality, "locality", UNIT_FRACTION, NULL, 0, EXPERTS_LOCALITY_MAX,
+		"share of a token's experts that the token before it hit at this layer; without it, tokens are independent"),
+	PARAM_TEXT(struct routing_keys, popularity, "popularity", NULL,
+		"instead of zipf, a file that says how often each expert was used: Fiddler's JSON, or a trace (.otr)"),
+};
+
 const struct scenario_section scenario_sections[] = {
 	{"", scenario_params, ARRAY_LEN(scenario_params)},
 	{"workload", workload_params, ARRAY_LEN(workload_params)},
+	{"routing", routing_params, ARRAY_LEN(routing_params)},
 };
 const size_t scenario_sections_n = ARRAY_LEN(scenario_sections);
 
@@ -95,6 +110,11 @@ static bool has_sets(const struct scenario *s, const char *prefix)
 	return false;
 }
 
+static bool is_uniform(const struct yaml_node *routing)
+{
+	return routing->kind == YAML_SCALAR && strcmp(routing->text, "uniform") == 0;
+}
+
 /* Sets of whole sections and of plain keys; those inside machine and flags wait until these are known. */
 static int apply_plain_sets(const struct scenario *s, struct yaml_node *root, struct arena *a, struct err *err)
 {
@@ -102,6 +122,14 @@ static int apply_plain_sets(const struct scenario *s, struct yaml_node *root, st
 		struct err_pos pos = set_pos(&s->set[i], a);
 		if (starts_with(s->set[i].key, "machine.") || starts_with(s->set[i].key, "flags."))
 			continue;
+		/* "uniform" is short for a map without anything in it. */
+		struct yaml_node *routing = starts_with(s->set[i].key, "routing.") ? yaml_get(root, "routing") : NULL;
+		if (routing && is_uniform(routing))
+			*routing = (struct yaml_node){.kind = YAML_MAP,
+				.pos = routing->pos,
+				.key = routing->key,
+				.key_pos = routing->key_pos,
+				.next = routing->next};
 		if (yaml_set_path(a, root, s->set[i].key, s->set[i].value, NULL, &pos, err))
 			return -1;
 	}
@@ -216,6 +244,62 @@ static int load_workload(struct scenario *s, const struct keys *k, struct arena 
 	return 0;
 }
 
+/* As few digits as give this number again. */
+static const char *number_text(double v, struct arena *a)
+{
+	char text[32];
+	int digits = 1;
+
+	do
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+	while (strtod(text, NULL) != v && ++digits <= 17);
+	return arena_strdup(a, text);
+}
+
+/* file: what stands for the one that popularity comes from. */
+static const char *routing_canonical(const struct routing_keys *k, const char *file, struct arena *a)
+{
+	const char *locality = isnan(k->locality) ? "" : arena_printf(a, ", locality: %s", number_text(k->locality, a));
+
+	if (file)
+		return arena_printf(a, "{popularity: %s%s}", file, locality);
+	return k->zipf > 0 || *locality ? arena_printf(a, "{zipf: %s%s}", number_text(k->zipf, a), locality) : "uniform";
+}
+
+static int load_routing(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
+{
+	struct scenario_routing *r = &s->routing;
+	struct routing_keys keys;
+	struct experts_popularity popularity;
+
+	param_defaults(routing_params, ARRAY_LEN(routing_params), &keys, a);
+	if (k->routing && !is_uniform(k->routing)) {
+		if (k->routing->kind == YAML_SCALAR)
+			return err_at(err, ERR_INPUT, &k->routing->pos,
+				"unknown routing '%.100s'; it is 'uniform', or a map of zipf, popularity, locality", k->routing->text);
+		if (param_fill(routing_params, ARRAY_LEN(routing_params), k->routing, "routing", &keys, a, err))
+			return -1;
+	}
+	const struct yaml_node *node = k->routing ? yaml_get(k->routing, "popularity") : NULL;
+	struct experts_law law = {.zipf = keys.zipf, .locality = keys.locality};
+	r->text = r->key = routing_canonical(&keys, NULL, a);
+	if (node) {
+		uint64_t hash;
+		if (yaml_get(k->routing, "zipf"))
+			return err_at(err, ERR_INPUT, &node->pos, "routing is by zipf or by popularity, not by both");
+		if (popularity_read(beside(node, s, a), s->model, a, &popularity, &hash, err))
+			return -1;
+		law.popularity = &popularity;
+		r->text = routing_canonical(&keys, yaml_flow_text(a, node, false), a);
+		r->key = routing_canonical(&keys, arena_printf(a, "%016" PRIx64, hash), a);
+	}
+	if (experts_new(&law, s->model, s->seed, a, &r->experts, err)) {
+		struct err copy = *err;
+		return err_at(err, copy.code, k->routing ? &k->routing->pos : NULL, "%s", copy.msg);
+	}
+	return 0;
+}
+
 /* The engine's flags with every default written out, in table order. */
 static const char *flags_canonical(const struct scenario *s, struct arena *a)
 {
@@ -241,16 +325,21 @@ static const char *workload_canonical(const struct scenario *s, struct arena *a)
 		w->prompt, w->generate, w->depth);
 }
 
+/* What is run, without the names of model and machine. */
+static const char *what_canonical(const struct scenario *s, const char *routing, struct arena *a)
+{
+	return arena_printf(a,
+		"engine: %s, flags: {%s}, workload: {%s}, routing: %s, seed: %" PRIu64, s->engine_name,
+		flags_canonical(s, a), workload_canonical(s, a), routing, s->seed);
+}
+
 static void identify(struct scenario *s, struct arena *a)
 {
-	const char *what = arena_printf(a,
-		"engine: %s, flags: {%s}, workload: {%s}, routing: %s, seed: %" PRIu64, s->engine_name,
-		flags_canonical(s, a), workload_canonical(s, a), s->routing, s->seed);
 	uint64_t h = HASH_INIT;
 
 	s->canonical = arena_printf(a, "{model: %s, quant: %s, machine: %s, %s}", s->model_name, s->quant,
-		yaml_flow_text(a, s->machine_node, true), what);
-	h = hash_text(h, what);
+		yaml_flow_text(a, s->machine_node, true), what_canonical(s, s->routing.text, a));
+	h = hash_text(h, what_canonical(s, s->routing.key, a));
 	h = hash_text(h, s->engine->version);
 	h = hash_text(h, model_canonical(s->model, a));
 	h = hash_text(h, hw_machine_canonical(s->machine, a));
@@ -278,12 +367,13 @@ static int load_tree(struct yaml_node *root, const char *file, const struct scen
 	if (apply_plain_sets(s, root, a, err) ||
 		param_fill(scenario_params, ARRAY_LEN(scenario_params), root, "the scenario", &k, a, err) ||
 		need(root, file, "model", err) || need(root, file, "machine", err) ||
-		need(root, file, "engine", err) || load_model(s, &k, root, a, err) || load_workload(s, &k, a, err) ||
-		load_machine(s, &k, a, err) || load_engine(s, &k, root, a, err))
+		need(root, file, "engine", err))
 		return -1;
-	s->routing = routing_choices[k.routing];
 	s->seed = k.seed;
 	s->sweep = k.sweep;
+	if (load_model(s, &k, root, a, err) || load_workload(s, &k, a, err) || load_routing(s, &k, a, err) ||
+		load_machine(s, &k, a, err) || load_engine(s, &k, root, a, err))
+		return -1;
 	identify(s, a);
 	*out = s;
 	return 0;

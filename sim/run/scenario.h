@@ -13,15 +13,23 @@
 #include "hw/hw.h"
 #include "models/model.h"
 #include "sim/engine/engine_table.h"
+#include "sim/trace/experts.h"
 #include "sim/trace/trace.h"
 
 struct scenario_set {
 	const char *key, *value; /* as given: "flags.gpu-layers", "40" */
 };
 
+/* Which experts tokens hit. */
+struct scenario_routing {
+	const char *text;              /* as it is in the canonical text: "uniform", "{zipf: 0.8, locality: 0.3}" */
+	const char *key;               /* the same, with a hash of a file's contents in place of its name */
+	const struct experts *experts; /* by layer of the model */
+};
+
 struct scenario {
 	const char *file;         /* it was read from */
-	const char *model_name, *quant, *machine_name, *engine_name, *routing;
+	const char *model_name, *quant, *machine_name, *engine_name;
 	struct model *model;
 	struct hw_machine *machine;
 	const struct engine_ops *engine;
@@ -31,6 +39,7 @@ struct scenario {
 	struct yaml_node *flags_node, *machine_node, *sweep;
 	struct trace_workload workload;
 	const struct trace *recorded; /* the workload is this; NULL: it is made up */
+	struct scenario_routing routing;
 	uint64_t seed;
 	const struct scenario_set *set; /* overrides, in order; later ones win */
 	size_t n_set;

@@ -216,18 +216,15 @@ static void learn_kv(struct guesses *g, const struct trace_access *was, const st
 	g->kv[i].is_pairs = is->kv_pairs;
 }
 
-static struct trace_step guess_step(const struct trace_step *was)
+static struct trace_step guess_step(const struct trace_step *was, uint64_t index)
 {
 	struct trace_step step = *was;
 
-	step.index++;
+	step.index = index;
 	if (was->n_sequences)
 		step.context += was->n_tokens / was->n_sequences;
 	return step;
 }
-
-/* What the first of a phase in a chunk is guessed from gives index 0. */
-static const struct trace_step no_step = {.index = UINT64_MAX};
 
 void otr_coder_init(struct otr_coder *c, const struct otr_info *info, struct arena *a)
 {
@@ -238,9 +235,10 @@ void otr_coder_init(struct otr_coder *c, const struct otr_info *info, struct are
 void otr_coder_reset(struct otr_coder *c)
 {
 	for (int p = 0; p < 2; p++) {
-		c->before[p].step = no_step;
+		c->before[p].step = (struct trace_step){0};
 		c->before[p].items.n = 0;
 	}
+	c->next_index = 0;
 	c->request_before = (struct otr_request){0};
 	c->first_block = 0;
 }
@@ -461,7 +459,7 @@ int otr_encode_step(struct otr_coder *c, const struct trace_step *step, struct o
 		return fault(c->fault, "a step of %zu accesses, more than %d", step->n_access, OTR_ACCESS_MAX);
 
 	struct trace_step *was = &c->before[step->phase].step;
-	struct trace_step guess = guess_step(was);
+	struct trace_step guess = guess_step(was, c->next_index);
 	size_t n_before = c->before[step->phase].items.n;
 	int64_t n_items = encode_items(c, step);
 	if (n_items < 0)
@@ -482,6 +480,7 @@ int otr_encode_step(struct otr_coder *c, const struct trace_step *step, struct o
 	put_bytes(to, c->arena, c->exceptions.at, c->exceptions.n);
 	put_bytes(to, c->arena, c->uses.at, c->uses.n);
 	*was = *step;
+	c->next_index = step->index + 1;
 	return 0;
 }
 
@@ -620,7 +619,7 @@ int otr_decode_step(struct otr_coder *c, struct otr_input *in, struct trace_step
 	size_t n_before = c->before[phase].items.n, n_access;
 	uint64_t n_items = n_before;
 
-	*step = guess_step(&c->before[phase].step);
+	*step = guess_step(&c->before[phase].step, c->next_index);
 	step->phase = phase;
 	uint64_t *field[] = {&step->index, &step->n_sequences, &step->n_tokens, &step->n_sampled, &step->context,
 		&n_items};
@@ -646,6 +645,7 @@ int otr_decode_step(struct otr_coder *c, struct otr_input *in, struct trace_step
 	step->access = c->access.at;
 	step->n_access = n_access;
 	c->before[phase].step = *step;
+	c->next_index = step->index + 1;
 	return 0;
 }
 

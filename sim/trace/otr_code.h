@@ -28,7 +28,8 @@
  *	step    flags │ fields that are not as guessed │ varint: bytes of the exceptions │ exceptions │ uses of all runs
  *	        flags: 1 phase (set: decode), then which differ: 2 index, 4 n_sequences, 8 n_tokens, 16 n_sampled, 32 context,
  *	        64 number of items; each as a difference, in this order.
- *	        Guesses: index + 1; context + n_tokens / n_sequences of the step before; all else as before; at first 0
+ *	        Guesses: index that of the last step, of any phase, + 1; context + n_tokens / n_sequences of the step before; all
+ *	        else as before; at first 0
  *	exception  varint: items as guessed before it │ flags │ what is not as guessed, in this order
  *	        1 layer, difference │ 2 byte: kind + 8 * group │ 4 byte, shape: 1 a run + 2 * width + 8 * varied │
  *	        8 uses of a run, else number of the expert, difference │ 16 tokens, difference │ 32 kv_tokens, difference │
@@ -103,6 +104,7 @@ struct otr_coder {
 			VEC(struct otr_item);
 		} items;
 	} before[2]; /* by phase */
+	uint64_t next_index; /* of the step that follows the last one, whatever its phase */
 	struct otr_request request_before;
 	uint64_t first_block; /* of the last request that had any */
 

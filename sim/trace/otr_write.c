@@ -1,14 +1,12 @@
 /*
  * otr_write.c - native trace files: records into chunks, chunks into the file.
  *
- *	put ──> coder ──> raw ──(full)──> zstd ──> PATH.XXXXXX ──(commit: index, tail, rename)──> PATH
+ *	put ──> coder ──> raw ──(full)──> zstd ──> PATH.PID.part ──(commit: index, tail, rename)──> PATH
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zstd.h>
 
+#include "base/file.h"
 #include "sim/trace/otr_code.h"
 
 #define LEVEL 3
@@ -18,11 +16,11 @@ struct chunk {
 };
 
 struct otr_writer {
-	const char *path, *beside; /* its name, and the one it has until it is complete */
+	const char *path;
+	struct file_out out;
 	struct arena *arena;
 	struct otr_info info;
 	struct otr_coder coder;
-	int fd;
 	bool failed;   /* a record was not taken, or not written */
 	uint64_t at;   /* bytes written */
 	ZSTD_CCtx *zstd;
@@ -38,29 +36,13 @@ static int wrong(const struct otr_writer *w, struct err *err, enum err_code code
 {
 	const struct err_pos pos = {w->path, 0, 0};
 
-	return err_at(err, code, &pos, "%s", msg);
+	return err_at(err, code, &pos, "cannot be written: %s", msg);
 }
 
-static int cannot_write(const struct otr_writer *w, int error, struct err *err)
+static int write_bytes(struct otr_writer *w, const unsigned char *p, size_t n, struct err *err)
 {
-	const struct err_pos pos = {w->path, 0, 0};
-
-	return err_at(err, ERR_IO, &pos, "cannot be written: %s", strerror(error));
-}
-
-static int write_all(struct otr_writer *w, const unsigned char *p, size_t n, struct err *err)
-{
-	while (n) {
-		ssize_t done = write(w->fd, p, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return cannot_write(w, errno, err);
-		p += done;
-		n -= (size_t)done;
-		w->at += (uint64_t)done;
-	}
-	return 0;
+	w->at += n;
+	return fwrite(p, 1, n, w->out.to) == n ? 0 : wrong(w, err, ERR_IO, strerror(errno));
 }
 
 static int write_block(struct otr_writer *w, const char *letters, const struct otr_bytes *raw, struct err *err)
@@ -76,7 +58,7 @@ static int write_block(struct otr_writer *w, const char *letters, const struct o
 	memcpy(b->at, letters, 4);
 	b->n = 4;
 	otr_put_u32(b, w->arena, (uint32_t)n);
-	return write_all(w, b->at, OTR_BLOCK_HEAD + n, err);
+	return write_bytes(w, b->at, OTR_BLOCK_HEAD + n, err);
 }
 
 static int flush_chunk(struct otr_writer *w, struct err *err)
@@ -95,44 +77,24 @@ static int flush_chunk(struct otr_writer *w, struct err *err)
 	return 0;
 }
 
-/* A new file beside path, with the permissions it would have got under its own name. */
-static int open_beside(struct otr_writer *w, struct err *err)
-{
-	char *beside = arena_printf(w->arena, "%s.XXXXXX", w->path);
-	struct stat st;
-
-	/* A rename would put a file in place of a device or a folder. */
-	if (stat(w->path, &st) == 0 && !S_ISREG(st.st_mode))
-		return wrong(w, err, ERR_INPUT, "is no regular file");
-	w->fd = mkostemp(beside, O_CLOEXEC);
-	if (w->fd < 0)
-		return cannot_write(w, errno, err);
-	w->beside = beside;
-	mode_t mask = umask(0);
-	umask(mask);
-	if (fchmod(w->fd, 0666 & ~mask))
-		return cannot_write(w, errno, err);
-	return 0;
-}
-
 static int begin(struct otr_writer *w, struct err *err)
 {
 	struct otr_bytes head = {0};
 
 	if (otr_encode_info(&w->info, w->arena, &head, w->coder.fault))
-		return wrong(w, err, ERR_INPUT, arena_printf(w->arena, "cannot hold %s", w->coder.fault));
+		return wrong(w, err, ERR_INPUT, arena_printf(w->arena, "it cannot hold %s", w->coder.fault));
 	w->hash = otr_hash_info(&head);
 	w->zstd = ZSTD_createCCtx();
 	if (!w->zstd)
 		return err_set(err, ERR_NOMEM, "out of memory");
 	ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LEVEL);
 	ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_checksumFlag, 1);
-	if (open_beside(w, err))
+	if (file_out_open(&w->out, w->path, err))
 		return -1;
 	memcpy(w->raw.at, OTR_MAGIC, 8);
 	w->raw.n = 8;
 	otr_put_u32(&w->raw, w->arena, OTR_VERSION);
-	if (write_all(w, w->raw.at, w->raw.n, err) || write_block(w, "HEAD", &head, err))
+	if (write_bytes(w, w->raw.at, w->raw.n, err) || write_block(w, "HEAD", &head, err))
 		return -1;
 	w->raw.n = 0;
 	return 0;
@@ -157,7 +119,7 @@ int otr_create(const char *path, const struct otr_info *info, struct arena *a, s
 	struct otr_writer *w = arena_new(a, struct otr_writer);
 
 	*w = (struct otr_writer){
-		.path = arena_strdup(a, path), .arena = a, .info = copy_info(info, a), .fd = -1};
+		.path = arena_strdup(a, path), .arena = a, .info = copy_info(info, a)};
 	otr_coder_init(&w->coder, &w->info, a);
 	VEC_RESERVE(&w->raw, a, OTR_CHUNK_FULL * 2);
 	if (begin(w, err)) {
@@ -175,10 +137,10 @@ static int took(struct otr_writer *w, int rc, uint64_t n_accesses, struct err *e
 
 	w->failed = true;
 	if (rc)
-		return err_at(err, ERR_INPUT, &pos, "cannot hold %s, in record %llu", w->coder.fault,
+		return err_at(err, ERR_INPUT, &pos, "cannot be written: it cannot hold %s, in record %llu", w->coder.fault,
 			(unsigned long long)w->n_records);
 	if (w->raw.n > OTR_CHUNK_MAX)
-		return err_at(err, ERR_INPUT, &pos, "cannot hold a record of more than %d MiB, record %llu",
+		return err_at(err, ERR_INPUT, &pos, "cannot be written: it cannot hold a record of more than %d MiB, record %llu",
 			OTR_CHUNK_MAX >> 20, (unsigned long long)w->n_records);
 	w->n_records++;
 	w->n_accesses += n_accesses;
@@ -222,27 +184,14 @@ static int write_index(struct otr_writer *w, struct err *err)
 	w->raw.n = 0;
 	otr_put_u64(&w->raw, w->arena, at);
 	memcpy(w->raw.at + 8, OTR_TAIL_MAGIC, 8);
-	return write_all(w, w->raw.at, OTR_TAIL, err);
+	return write_bytes(w, w->raw.at, OTR_TAIL, err);
 }
 
 static int finish(struct otr_writer *w, struct err *err)
 {
 	if (w->failed)
-		return wrong(w, err, ERR_IO, "is not written, since not all records could be");
-	if (flush_chunk(w, err) || write_index(w, err))
-		return -1;
-	int fd = w->fd;
-	w->fd = -1;
-	/* On disk before it has its name: a machine that stops must not leave half a file either. */
-	int bad = fsync(fd) && errno != EINVAL ? errno : 0;
-	if (close(fd) && !bad)
-		bad = errno;
-	if (!bad && rename(w->beside, w->path))
-		bad = errno;
-	if (bad)
-		return cannot_write(w, bad, err);
-	w->beside = NULL;
-	return 0;
+		return wrong(w, err, ERR_IO, "not all records could be taken");
+	return flush_chunk(w, err) || write_index(w, err) ? -1 : file_out_commit(&w->out, err);
 }
 
 int otr_commit(struct otr_writer *w, struct err *err)
@@ -257,12 +206,7 @@ void otr_abort(struct otr_writer *w)
 {
 	if (!w)
 		return;
-	if (w->fd >= 0)
-		close(w->fd);
-	if (w->beside)
-		unlink(w->beside);
+	file_out_abort(&w->out);
 	ZSTD_freeCCtx(w->zstd);
-	w->fd = -1;
-	w->beside = NULL;
 	w->zstd = NULL;
 }

@@ -103,10 +103,11 @@ uint64_t trace_n_steps(const struct trace *t);
 /* Most entries any sequence ever holds: depth + prompt + generate. */
 uint64_t trace_max_context(const struct trace *t);
 
-/* Synthesised: dense layers touch everything; experts are drawn for each token, top-k without
-   repetition, uniformly. The prompts go in steps of at most rows_max rows (0: all in one), all sequences alike. */
+/* Synthesised: dense layers touch everything; experts are drawn for each token (experts.h; by layer of m, from
+   experts_new). The prompts go in steps of at most rows_max rows (0: all in one), all sequences alike. */
+struct experts;
 extern const struct trace_ops trace_synth;
 void trace_synth_init(struct trace *t, const struct model *m, const struct trace_workload *w, uint64_t rows_max,
-	uint64_t seed, struct arena *a);
+	const struct experts *experts, uint64_t seed, struct arena *a);
 
 #endif

@@ -9,9 +9,23 @@
 #include "sim/trace/experts.h"
 #include "sim/trace/trace.h"
 
+/* Tokens of a sequence follow each other: within a prefill step, and from decode step to decode step. With locality a step is
+   made out of the one before it, hence out of all since the last restart, where experts are drawn as if nothing had come
+   before. Between restarts a little more is kept, so that the locality is right on average over all steps. */
+#define RESTART_STEPS 64
+
 struct synth {
 	uint64_t seed;
-	uint32_t max_expert;
+	const struct experts *experts; /* by layer */
+	bool routed;                   /* there are any */
+	bool local;                    /* and a decode step depends on the one before it */
+};
+
+/* Of a cursor: the experts of the step at hand. */
+struct state {
+	uint64_t **count; /* by layer and expert */
+	uint32_t **used;  /* by layer: n_used for each row, where they are drawn */
+	uint64_t decoded; /* the decode step whose experts these are; UINT64_MAX: those of a prefill step */
 };
 
 static void push(struct trace_cursor *c, struct trace_access access)
@@ -69,28 +83,32 @@ static void push_attention(struct trace_cursor *c, int i, const struct model_lay
 	push(c, kv);
 }
 
-static void push_experts(struct trace_cursor *c, int i, const struct model_layer *l, uint64_t tokens, gsl_rng *rng)
+static void push_experts(struct trace_cursor *c, int i, const struct model_layer *l)
 {
-	uint64_t *count = c->state;
+	const struct state *state = c->state;
 
-	experts_draw_uniform(rng, tokens, l->n_expert, l->n_expert_used, count);
 	for (uint32_t e = 0; e < l->n_expert; e++) {
-		if (count[e] == 0)
+		if (state->count[i][e] == 0)
 			continue;
 		push(c, (struct trace_access){.layer = (int16_t)i,
 				.kind = TRACE_EXPERT,
 				.group = MODEL_EXPERTS,
 				.expert = e,
-				.tokens = count[e]});
+				.tokens = state->count[i][e]});
 	}
 }
 
-static void push_layer(struct trace_cursor *c, int i, const struct trace_step *s, gsl_rng *rng)
+/* MTP heads run in speculative decoding only, an encoder when a prompt is read. */
+static bool takes_part(const struct model_layer *l, enum trace_phase phase)
+{
+	return !l->draft && (!l->prefill_only || phase == TRACE_PREFILL);
+}
+
+static void push_layer(struct trace_cursor *c, int i, const struct trace_step *s)
 {
 	const struct model_layer *l = &c->trace->model->layers[i];
 
-	/* MTP heads run in speculative decoding only, an encoder when a prompt is read */
-	if (l->draft || (l->prefill_only && s->phase != TRACE_PREFILL))
+	if (!takes_part(l, s->phase))
 		return;
 	if (l->group[MODEL_ATTN].params)
 		push_weights(c, i, MODEL_ATTN, s->n_tokens);
@@ -103,7 +121,97 @@ static void push_layer(struct trace_cursor *c, int i, const struct trace_step *s
 	if (l->group[MODEL_SHARED].params)
 		push_weights(c, i, MODEL_SHARED, s->n_tokens);
 	if (l->n_expert)
-		push_experts(c, i, l, s->n_tokens, rng);
+		push_experts(c, i, l);
+}
+
+static struct state *state_new(const struct trace *t, struct arena *a)
+{
+	const struct synth *synth = t->data;
+	struct state *state = arena_new(a, struct state);
+
+	*state = (struct state){
+		.count = arena_array(a, uint64_t *, t->model->n_layer),
+		.used = arena_array(a, uint32_t *, t->model->n_layer),
+		.decoded = UINT64_MAX,
+	};
+	for (uint32_t i = 0; i < t->model->n_layer; i++) {
+		const struct experts *e = &synth->experts[i];
+		if (!e->ranks)
+			continue;
+		state->count[i] = arena_array(a, uint64_t, e->ranks->n_expert);
+		state->used[i] = arena_array(a, uint32_t, experts_rows_max(e) * e->ranks->n_used);
+	}
+	return state;
+}
+
+/* Rows r - 1 and r of a prefill step are of one sequence. */
+static bool same_sequence(const struct trace_step *s, uint64_t r)
+{
+	return (r - 1) * s->n_sequences / s->n_tokens == r * s->n_sequences / s->n_tokens;
+}
+
+/* Draws a layer's experts for each row; restart: a decode step does not go on from the one before it, whose experts `used`
+   holds. */
+static void draw_rows(const struct experts *e, const struct trace_step *s, bool restart, gsl_rng *rng, uint32_t *used)
+{
+	uint32_t n = e->ranks->n_used, before[EXPERTS_USED_MAX];
+	double keep = s->phase == TRACE_PREFILL ? e->keep : fmin(1, e->keep * RESTART_STEPS / (RESTART_STEPS - 1));
+
+	for (uint64_t r = 0; r < s->n_tokens; r++) {
+		uint32_t *row = used + r * n;
+		bool follows = keep > 0 && (s->phase == TRACE_PREFILL ? r > 0 && same_sequence(s, r) : !restart);
+		if (follows)
+			memcpy(before, s->phase == TRACE_PREFILL ? row - n : row, n * sizeof(*before));
+		experts_draw(e, rng, row);
+		if (follows)
+			experts_follow(e, rng, keep, before, row);
+	}
+}
+
+static int draw_step(struct trace_cursor *c, const struct trace_step *s, struct err *err)
+{
+	const struct trace *t = c->trace;
+	const struct synth *synth = t->data;
+	const struct state *state = c->state;
+	gsl_rng *rng = rng_new(synth->seed, s->index, RNG_ROUTING);
+
+	if (!rng)
+		return err_set(err, ERR_NOMEM, "out of memory");
+	for (uint32_t i = 0; i < t->model->n_layer; i++) {
+		const struct experts *e = &synth->experts[i];
+		if (!e->ranks || !takes_part(&t->model->layers[i], s->phase))
+			continue;
+		if (s->n_tokens > experts_rows_max(e)) {
+			experts_expect(e, rng, s->n_tokens, s->phase == TRACE_PREFILL ? s->n_sequences : s->n_tokens,
+				c->arena, state->count[i]);
+			continue;
+		}
+		draw_rows(e, s, (s->index - t->n_prefill) % RESTART_STEPS == 0, rng, state->used[i]);
+		memset(state->count[i], 0, e->ranks->n_expert * sizeof(*state->count[i]));
+		for (uint64_t k = 0; k < s->n_tokens * e->ranks->n_used; k++)
+			state->count[i][state->used[i][k]]++;
+	}
+	gsl_rng_free(rng);
+	return 0;
+}
+
+static int route(struct trace_cursor *c, const struct trace_step *step, struct err *err)
+{
+	const struct synth *synth = c->trace->data;
+	struct trace_step s = *step;
+
+	if (!c->state)
+		c->state = state_new(c->trace, c->arena);
+	struct state *state = c->state;
+	if (synth->local && s.phase == TRACE_DECODE) {
+		uint64_t restart = s.index - (s.index - c->trace->n_prefill) % RESTART_STEPS;
+		s.index = state->decoded >= restart && state->decoded < s.index ? state->decoded + 1 : restart;
+	}
+	state->decoded = s.phase == TRACE_DECODE ? step->index : UINT64_MAX;
+	for (; s.index <= step->index; s.index++)
+		if (draw_step(c, &s, err))
+			return -1;
+	return 0;
 }
 
 static int synth_step(struct trace_cursor *c, uint64_t index, struct trace_step *step, struct err *err)
@@ -112,7 +220,6 @@ static int synth_step(struct trace_cursor *c, uint64_t index, struct trace_step 
 	const struct synth *synth = t->data;
 	enum trace_phase phase = index < t->n_prefill ? TRACE_PREFILL : TRACE_DECODE;
 	uint64_t of_phase = phase == TRACE_PREFILL ? index : index - t->n_prefill;
-	gsl_rng *rng = NULL;
 
 	*step = (struct trace_step){
 		.phase = phase,
@@ -123,21 +230,14 @@ static int synth_step(struct trace_cursor *c, uint64_t index, struct trace_step 
 		.context = t->workload.depth + (phase == TRACE_PREFILL ? 0 : t->workload.prompt) +
 			rows_before(t, phase, of_phase) / t->workload.batch,
 	};
-	if (synth->max_expert) {
-		rng = rng_new(synth->seed, index, RNG_ROUTING);
-		if (!rng)
-			return err_set(err, ERR_NOMEM, "out of memory");
-		if (!c->state)
-			c->state = arena_array(c->arena, uint64_t, synth->max_expert);
-	}
+	if (synth->routed && route(c, step, err))
+		return -1;
 	c->access.n = 0;
 	push_weights(c, MODEL_NO_LAYER, MODEL_EMBED, step->n_tokens);
 	for (int i = 0; i < (int)t->model->n_layer; i++)
-		push_layer(c, i, step, rng);
+		push_layer(c, i, step);
 	if (step->n_sampled)
 		push_weights(c, MODEL_NO_LAYER, MODEL_OUTPUT, step->n_sampled);
-	if (rng)
-		gsl_rng_free(rng);
 	step->access = c->access.at;
 	step->n_access = c->access.n;
 	return 0;
@@ -145,12 +245,12 @@ static int synth_step(struct trace_cursor *c, uint64_t index, struct trace_step 
 
 const struct trace_ops trace_synth = {
 	.name = "synth",
-	.help = "dense layers touch everything, experts are drawn uniformly",
+	.help = "dense layers touch everything, experts are drawn",
 	.step = synth_step,
 };
 
 void trace_synth_init(struct trace *t, const struct model *m, const struct trace_workload *w, uint64_t rows_max,
-	uint64_t seed, struct arena *a)
+	const struct experts *experts, uint64_t seed, struct arena *a)
 {
 	struct synth *synth = arena_new(a, struct synth);
 	uint64_t rows = w->batch * w->prompt;
@@ -159,13 +259,16 @@ void trace_synth_init(struct trace *t, const struct model *m, const struct trace
 	if (rows_max == 0 || rows_max > rows)
 		rows_max = rows;
 
-	synth->seed = seed;
+	*synth = (struct synth){.seed = seed, .experts = experts};
 	for (uint32_t i = 0; i < m->n_layer; i++) {
-		const struct model_layer *l = &m->layers[i];
-		if (l->n_expert > synth->max_expert)
-			synth->max_expert = l->n_expert;
-		/* One token a step always hits n_used different ones; which ones makes no difference to bytes. */
-		varied |= l->n_expert && w->batch > 1;
+		const struct experts *e = &experts[i];
+		if (!e->ranks)
+			continue;
+		synth->routed = true;
+		synth->local |= e->keep > 0 && w->batch <= experts_rows_max(e);
+		/* One token a step always hits n_used different ones; which ones, of those that are all alike, makes no
+		   difference to bytes. */
+		varied |= w->batch > 1 || e->ranks->weight || e->keep > 0;
 	}
 	*t = (struct trace){
 		.ops = &trace_synth,
