@@ -718,6 +718,8 @@ void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a)
 	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
 
 	trace_synth_init(t, s->model, &s->workload, rows_max, s->routing.experts, s->seed, a);
+	if (s->routing.record)
+		trace_synth_replay(t, s->routing.record);
 }
 
 int run_place(const struct scenario *s, struct placement *p, struct arena *a, struct err *err)

@@ -16,7 +16,7 @@ struct keys {
 
 struct routing_keys {
 	double zipf, locality;
-	const char *popularity;
+	const char *popularity, *trace;
 };
 
 static const struct param scenario_params[] = {
@@ -29,7 +29,7 @@ static const struct param scenario_params[] = {
 	PARAM_NODE(struct keys, flags, "flags", "the engine's own flags: a map, or text as on its command line"),
 	PARAM_NODE(struct keys, workload, "workload", "batch, prompt, generate, depth"),
 	PARAM_NODE(struct keys, routing, "routing",
-		"which experts tokens hit: uniform (all alike, the default), or a map: zipf or popularity, locality"),
+		"which experts tokens hit: uniform (all alike, the default), or a map: zipf or popularity, locality; or trace"),
 	PARAM_NODE(struct keys, sweep, "sweep", "keys to vary, with lists or FIRST..LAST/STEP"),
 	PARAM_COUNT(struct keys, seed, "seed", "1", 0, 9007199254740992.0, "of all random numbers"),
 };
@@ -58,6 +58,8 @@ static const struct param routing_params[] = {
 		"share of a token's experts that the token before it hit at this layer; without it, tokens are independent"),
 	PARAM_TEXT(struct routing_keys, popularity, "popularity", NULL,
 		"instead of zipf, a file that says how often each expert was used: Fiddler's JSON, or a trace (.otr)"),
+	PARAM_TEXT(struct routing_keys, trace, "trace", NULL,
+		"instead of all these, a trace (.otr) that says which experts each token used, in order"),
 };
 
 const struct scenario_section scenario_sections[] = {
@@ -266,6 +268,35 @@ static const char *routing_canonical(const struct routing_keys *k, const char *f
 	return k->zipf > 0 || *locality ? arena_printf(a, "{zipf: %s%s}", number_text(k->zipf, a), locality) : "uniform";
 }
 
+/* Tokens that a phase has beyond the recorded ones. */
+static bool runs_out(const struct experts_record *r, enum trace_phase phase, uint64_t rows)
+{
+	return rows > r->n_rows[phase];
+}
+
+/* Recorded routing: what was used instead of drawn. */
+static int load_record(struct scenario *s, const struct yaml_node *routing, const struct routing_keys *keys, struct arena *a,
+	struct err *err)
+{
+	const struct yaml_node *node = yaml_get(routing, "trace");
+	const struct trace_workload *w = &s->workload;
+	struct experts_record *record;
+
+	for (const struct yaml_node *n = routing->child; n; n = n->next)
+		if (n != node)
+			return err_at(err, ERR_INPUT, &n->key_pos, "'%s' beside 'trace': nothing is drawn then", n->key);
+	if (s->recorded)
+		return err_at(err, ERR_INPUT, &node->key_pos, "the recorded workload has its own routing");
+	if (experts_record_read(beside(node, s, a), s->model, a, &record, err))
+		return -1;
+	s->routing.record = record;
+	s->routing.text = arena_printf(a, "{trace: %s}", keys->trace);
+	s->routing.key = arena_printf(a, "{trace: %016" PRIx64 "}", record->hash);
+	s->routing.repeats = runs_out(record, TRACE_PREFILL, w->batch * w->prompt) ||
+		runs_out(record, TRACE_DECODE, w->batch * w->generate);
+	return 0;
+}
+
 static int load_routing(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
 {
 	struct scenario_routing *r = &s->routing;
@@ -276,7 +307,7 @@ static int load_routing(struct scenario *s, const struct keys *k, struct arena *
 	if (k->routing && !is_uniform(k->routing)) {
 		if (k->routing->kind == YAML_SCALAR)
 			return err_at(err, ERR_INPUT, &k->routing->pos,
-				"unknown routing '%.100s'; it is 'uniform', or a map of zipf, popularity, locality", k->routing->text);
+				"unknown routing '%.100s'; it is 'uniform', or a map of zipf, popularity, locality, trace", k->routing->text);
 		if (param_fill(routing_params, ARRAY_LEN(routing_params), k->routing, "routing", &keys, a, err))
 			return -1;
 	}
@@ -293,6 +324,8 @@ static int load_routing(struct scenario *s, const struct keys *k, struct arena *
 		r->text = routing_canonical(&keys, yaml_flow_text(a, node, false), a);
 		r->key = routing_canonical(&keys, arena_printf(a, "%016" PRIx64, hash), a);
 	}
+	if (keys.trace && load_record(s, k->routing, &keys, a, err))
+		return -1;
 	if (experts_new(&law, s->model, s->seed, a, &r->experts, err)) {
 		struct err copy = *err;
 		return err_at(err, copy.code, k->routing ? &k->routing->pos : NULL, "%s", copy.msg);

@@ -14,6 +14,7 @@
 #include "models/model.h"
 #include "sim/engine/engine_table.h"
 #include "sim/trace/experts.h"
+#include "sim/trace/experts_record.h"
 #include "sim/trace/trace.h"
 
 struct scenario_set {
@@ -25,6 +26,8 @@ struct scenario_routing {
 	const char *text;              /* as it is in the canonical text: "uniform", "{zipf: 0.8, locality: 0.3}" */
 	const char *key;               /* the same, with a hash of a file's contents in place of its name */
 	const struct experts *experts; /* by layer of the model */
+	const struct experts_record *record; /* what was recorded instead; NULL: it is drawn */
+	bool repeats;                  /* the workload has more tokens than the record, which begins again */
 };
 
 struct scenario {

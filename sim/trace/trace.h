@@ -109,5 +109,8 @@ struct experts;
 extern const struct trace_ops trace_synth;
 void trace_synth_init(struct trace *t, const struct model *m, const struct trace_workload *w, uint64_t rows_max,
 	const struct experts *experts, uint64_t seed, struct arena *a);
+/* From now on tokens use the experts that were recorded; the record must be of the trace's model. */
+struct experts_record;
+void trace_synth_replay(struct trace *t, const struct experts_record *record);
 
 #endif

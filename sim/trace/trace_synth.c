@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "sim/trace/experts.h"
+#include "sim/trace/experts_record.h"
 #include "sim/trace/trace.h"
 
 /* Tokens of a sequence follow each other: within a prefill step, and from decode step to decode step. With locality a step is
@@ -19,12 +20,14 @@ struct synth {
 	const struct experts *experts; /* by layer */
 	bool routed;                   /* there are any */
 	bool local;                    /* and a decode step depends on the one before it */
+	const struct experts_record *record; /* what tokens use instead; NULL: it is drawn */
 };
 
 /* Of a cursor: the experts of the step at hand. */
 struct state {
 	uint64_t **count; /* by layer and expert */
 	uint32_t **used;  /* by layer: n_used for each row, where they are drawn */
+	uint32_t *last;   /* of the layer at hand, by expert: 1 + its place among the uses when it was used last */
 	uint64_t decoded; /* the decode step whose experts these are; UINT64_MAX: those of a prefill step */
 };
 
@@ -98,6 +101,47 @@ static void push_experts(struct trace_cursor *c, int i, const struct model_layer
 	}
 }
 
+/* Row r of a recorded step, as the record counts them. */
+static uint64_t recorded_row(const struct trace *t, const struct trace_step *s, uint64_t r)
+{
+	const struct experts_record *rec = ((const struct synth *)t->data)->record;
+	uint64_t decoded = s->index - t->n_prefill;
+
+	if (s->phase == TRACE_PREFILL)
+		return s->index * t->rows_max + r;
+	return r * rec->n_rows[TRACE_DECODE] / s->n_tokens + decoded;
+}
+
+/* Each expert once, in order of its last use. */
+static void push_recorded(struct trace_cursor *c, int i, const struct trace_step *s)
+{
+	const struct experts_record *rec = ((const struct synth *)c->trace->data)->record;
+	const struct state *state = c->state;
+	uint64_t *count = state->count[i];
+	uint32_t n_used = rec->n_used[i];
+
+	for (uint64_t r = 0; r < s->n_tokens; r++) {
+		const uint16_t *used = experts_record_at(rec, s->phase, recorded_row(c->trace, s, r), (uint32_t)i);
+		for (uint32_t k = 0; k < n_used; k++) {
+			count[used[k]]++;
+			state->last[used[k]] = (uint32_t)(r * n_used + k) + 1;
+		}
+	}
+	for (uint64_t r = 0; r < s->n_tokens; r++) {
+		const uint16_t *used = experts_record_at(rec, s->phase, recorded_row(c->trace, s, r), (uint32_t)i);
+		for (uint32_t k = 0; k < n_used; k++) {
+			if (state->last[used[k]] != (uint32_t)(r * n_used + k) + 1)
+				continue;
+			push(c, (struct trace_access){.layer = (int16_t)i,
+					.kind = TRACE_EXPERT,
+					.group = MODEL_EXPERTS,
+					.expert = used[k],
+					.tokens = count[used[k]]});
+			count[used[k]] = 0;
+		}
+	}
+}
+
 /* MTP heads run in speculative decoding only, an encoder when a prompt is read. */
 static bool takes_part(const struct model_layer *l, enum trace_phase phase)
 {
@@ -120,7 +164,9 @@ static void push_layer(struct trace_cursor *c, int i, const struct trace_step *s
 		push_weights(c, i, MODEL_ROUTER, s->n_tokens);
 	if (l->group[MODEL_SHARED].params)
 		push_weights(c, i, MODEL_SHARED, s->n_tokens);
-	if (l->n_expert)
+	if (l->n_expert && ((const struct synth *)c->trace->data)->record)
+		push_recorded(c, i, s);
+	else if (l->n_expert)
 		push_experts(c, i, l);
 }
 
@@ -128,6 +174,7 @@ static struct state *state_new(const struct trace *t, struct arena *a)
 {
 	const struct synth *synth = t->data;
 	struct state *state = arena_new(a, struct state);
+	uint32_t most = 0;
 
 	*state = (struct state){
 		.count = arena_array(a, uint64_t *, t->model->n_layer),
@@ -140,7 +187,9 @@ static struct state *state_new(const struct trace *t, struct arena *a)
 			continue;
 		state->count[i] = arena_array(a, uint64_t, e->ranks->n_expert);
 		state->used[i] = arena_array(a, uint32_t, experts_rows_max(e) * e->ranks->n_used);
+		most = e->ranks->n_expert > most ? e->ranks->n_expert : most;
 	}
+	state->last = arena_array(a, uint32_t, most);
 	return state;
 }
 
@@ -203,6 +252,8 @@ static int route(struct trace_cursor *c, const struct trace_step *step, struct e
 	if (!c->state)
 		c->state = state_new(c->trace, c->arena);
 	struct state *state = c->state;
+	if (synth->record)
+		return 0;
 	if (synth->local && s.phase == TRACE_DECODE) {
 		uint64_t restart = s.index - (s.index - c->trace->n_prefill) % RESTART_STEPS;
 		s.index = state->decoded >= restart && state->decoded < s.index ? state->decoded + 1 : restart;
@@ -266,9 +317,8 @@ void trace_synth_init(struct trace *t, const struct model *m, const struct trace
 			continue;
 		synth->routed = true;
 		synth->local |= e->keep > 0 && w->batch <= experts_rows_max(e);
-		/* One token a step always hits n_used different ones; which ones, of those that are all alike, makes no
-		   difference to bytes. */
-		varied |= w->batch > 1 || e->ranks->weight || e->keep > 0;
+		/* One token a step always hits n_used different ones; which ones makes no difference to bytes. */
+		varied |= w->batch > 1;
 	}
 	*t = (struct trace){
 		.ops = &trace_synth,
@@ -283,4 +333,9 @@ void trace_synth_init(struct trace *t, const struct model *m, const struct trace
 		.data = synth,
 	};
 	t->decode_tokens = w->batch * t->n_decode;
+}
+
+void trace_synth_replay(struct trace *t, const struct experts_record *record)
+{
+	((struct synth *)t->data)->record = record;
 }
