@@ -85,8 +85,7 @@ static inline void list_steps(const char *text, const char *sets, struct listing
 
 	load(&ran, text, sets);
 	const struct scenario *s = ran.scenario;
-	trace_synth_init(&t, s->model, &s->workload, s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0, s->seed,
-		&ran.arena);
+	run_make_trace(&t, s, &ran.arena);
 	struct engine_job job = {s->model, s->machine, s->cost, &t, s->flags, s->seed};
 	assert_ok(s->engine->place(&job, &p, &ran.arena, &err), err);
 	exec_init(&x, &p, &t, s->engine->lower, s->engine->state_new(&job, &p, &ran.arena), s->engine->overheads, NULL,
