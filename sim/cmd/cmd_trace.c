@@ -13,6 +13,7 @@
 /* To add one: declare it in cmd.h, add a row. */
 static const struct cmd verbs[] = {
 	{"gen", cmd_trace_gen, "make up a trace: steps with drawn experts, or requests"},
+	{"import", cmd_trace_import, "a trace that others recorded, as a native one"},
 	{"convert", cmd_trace_convert, "a native trace (.otr) as lines of JSON (.jsonl), or back"},
 };
 
@@ -27,6 +28,7 @@ static void usage(void)
 	     "'offsim trace VERB --help' says more of each. In a scenario, 'workload: {trace: FILE.otr}' runs the steps of one.\n"
 	     "\n"
 	     "example: offsim trace gen --model qwen3-30b-a3b --zipf 0.8 -o made.otr\n"
+	     "         offsim trace import conversation_trace.jsonl -o mooncake.otr\n"
 	     "         offsim trace convert made.otr - | head -n 2");
 }
 
