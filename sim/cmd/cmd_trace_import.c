@@ -36,7 +36,10 @@ static void usage(void)
 		const struct trace_format *f = trace_format_table[i];
 		printf("  %-19s %s, %s\n  %-19s %s\n", f->name, f->kind == OTR_STEPS ? "steps" : "requests", f->help, "", f->example);
 	}
-	puts("\nCounts of how often experts were used (Fiddler, EPLB) are no traces: 'offsim trace gen --popularity' takes them.\n"
+	puts("\nSGLang writes torch files; this makes JSON of one:\n"
+	     "  python3 -c \"import json, sys, torch; json.dump(torch.load(sys.argv[1], weights_only=False), sys.stdout,\n"
+	     "      default=lambda t: t.tolist())\" X.pt >X.json\n"
+	     "Counts of how often experts were used (Fiddler, EPLB) are no traces: 'offsim trace gen --popularity' takes them.\n"
 	     "\n"
 	     "example: offsim trace import AzureLLMInferenceTrace_code.csv -o code.otr --licence CC-BY-4.0");
 }

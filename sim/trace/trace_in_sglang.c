@@ -1,12 +1,7 @@
 /*
  * trace_in_sglang.c - SGLang's ExpertDistributionRecorder, modes per_token and per_pass, as JSON.
  *
- * SGLang writes torch files (.pt); this makes JSON of one:
- *
- *	python3 -c "import json, sys, torch; json.dump(torch.load(sys.argv[1], weights_only=False), sys.stdout,
- *		default=lambda t: t.tolist())" X.pt >X.json
- *
- * Read are records[]: rank (those of the first one's alone, for others saw the same tokens), forward_mode (2: decode,
+ * SGLang writes torch files (.pt); `offsim trace import --help` says how to make JSON of one. Read are records[]: rank (those of the first one's alone, for others saw the same tokens), forward_mode (2: decode,
  * 4: idle, all else: prefill; where it is missing --decode-rows decides), extend_seq_lens, and either
  *
  *	per_token   topk_ids_of_layer[layer][token][k], -1: unused           in order of use

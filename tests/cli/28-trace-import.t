@@ -69,8 +69,17 @@ check_json() { # FORMAT FILE IN OUT
 	ok "$1: $(basename "$2"): as awk finds" gives "format=$1" kind=requests $(json_sums "$2" "$3" "$4") -- "$2"
 }
 check_route() { # FILE
+	ok "route-trace: $(basename "$1"): in order" same_order "$1"
 	# shellcheck disable=SC2046
 	ok "route-trace: $(basename "$1"): as awk finds" gives format=route-trace kind=steps $(route_sums "$1") -- "$1"
+}
+
+# The experts that a route trace uses, in its order, are those of the native one.
+same_order() { # FILE: its layers never go back within a step
+	import "$1" >/dev/null 2>&1 || return 1
+	awk -F, '!/^#/ && $1 != "turn" { print $6 }' "$1" >"$tmp/want"
+	"$OFFSIM" trace convert "$out" - | grep -o '"experts":\[[0-9,]*\]' | tr -cs '0-9' '\n' | grep . >"$tmp/got"
+	cmp "$tmp/want" "$tmp/got" && [ -s "$tmp/got" ]
 }
 
 # ---- small files ----
