@@ -81,19 +81,28 @@ static int next_field(struct csv *csv, struct csv_field *f, struct err *err)
 	return 0;
 }
 
-static void skip_empty_lines(struct csv *csv)
+/* To the next line that is not empty. Returns 0 at the end. */
+static int begin_row(struct csv *csv, struct err *err)
 {
+	if (csv->lines) {
+		size_t len = 0;
+		int more;
+		while ((more = lines_next(csv->lines, &csv->at, &len, err)) > 0 && len == 0)
+			;
+		if (more <= 0)
+			return more;
+		csv->end = csv->at + len;
+		csv->next_line = csv->lines->line;
+	}
 	while (csv->at < csv->end && (*csv->at == '\n' || *csv->at == '\r'))
 		csv->next_line += *csv->at++ == '\n';
-}
-
-static void begin_row(struct csv *csv)
-{
 	csv->line = csv->next_line;
 	csv->line_start = csv->at;
+	return csv->at < csv->end;
 }
 
-static int read_header(struct csv *csv, const char *const *wanted, struct arena *a, struct err *err)
+static int read_header(struct csv *csv, const char *const *wanted, size_t n_optional, struct arena *a,
+	struct err *err)
 {
 	struct {
 		VEC(int);
@@ -102,7 +111,8 @@ static int read_header(struct csv *csv, const char *const *wanted, struct arena 
 	struct csv_field f;
 	int more;
 
-	begin_row(csv);
+	if (begin_row(csv, err) < 0)
+		return -1;
 	do {
 		if ((more = next_field(csv, &f, err)) < 0)
 			return -1;
@@ -118,7 +128,7 @@ static int read_header(struct csv *csv, const char *const *wanted, struct arena 
 	} while (more);
 	csv->column = columns.at;
 	csv->n_columns = columns.n;
-	for (size_t i = 0; i < csv->n_wanted; i++) {
+	for (size_t i = 0; i + n_optional < csv->n_wanted; i++) {
 		if (!have[i]) {
 			struct csv_field first = {.line = csv->line, .col = 1};
 			return csv_error(csv, &first, err, "the header has no column '%s'", wanted[i]);
@@ -138,8 +148,16 @@ int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_
 	*csv = (struct csv){.path = path, .at = text, .end = text + len, .next_line = 1, .n_wanted = n_wanted};
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		csv->at += 3; /* the mark that spreadsheets put before UTF-8 */
-	skip_empty_lines(csv);
-	return read_header(csv, wanted, a, err);
+	return read_header(csv, wanted, 0, a, err);
+}
+
+int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size_t n_wanted, size_t n_optional,
+	struct arena *a, struct err *err)
+{
+	static char nothing[1];
+
+	*csv = (struct csv){.path = l->path, .lines = l, .at = nothing, .end = nothing, .next_line = 1, .n_wanted = n_wanted};
+	return read_header(csv, wanted, n_optional, a, err);
 }
 
 int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
@@ -148,11 +166,11 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 	size_t n = 0;
 	int more;
 
-	skip_empty_lines(csv);
-	if (csv->at == csv->end)
-		return 0;
-
-	begin_row(csv);
+	if ((more = begin_row(csv, err)) <= 0)
+		return more;
+	if (csv->lines)
+		for (size_t i = 0; i < csv->n_wanted; i++)
+			field[i].text = NULL;
 	do {
 		if ((more = next_field(csv, &f, err)) < 0)
 			return -1;
@@ -162,6 +180,10 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 			field[csv->column[n]] = f;
 		n++;
 	} while (more);
+	if (csv->lines && csv->at < csv->end) {
+		struct csv_field stray = {.line = csv->line, .col = (int)(csv->at - csv->line_start)};
+		return csv_error(csv, &stray, err, "a carriage return within a line");
+	}
 	if (n < csv->n_columns) {
 		f.line = csv->line;
 		f.col = 1;

@@ -1,14 +1,16 @@
 /*
- * csv.h - comma-separated files (RFC 4180) with a header line, read whole, one row at a time.
+ * csv.h - comma-separated files (RFC 4180) with a header line, one row at a time.
  *
  * Columns are found by name, in any order, and others are passed over; every complaint has line and
- * column. Fields point into the file's text (a quoted one is unescaped in place).
+ * column. A file is read whole (csv_open), and fields point into its text (a quoted one is unescaped in place), or
+ * by lines (csv_stream), whatever its size: then a field lives until the next row and has no line breaks.
  */
 #ifndef BASE_CSV_H
 #define BASE_CSV_H
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/lines.h"
 
 struct csv_field {
 	const char *text;
@@ -18,6 +20,7 @@ struct csv_field {
 
 struct csv {
 	const char *path;
+	struct lines *lines;  /* where rows come from; NULL: all is there */
 	char *at, *end;
 	int line;             /* of the row read last */
 	int next_line;
@@ -30,6 +33,10 @@ struct csv {
 /* Reads the file and its header; each wanted column must be there, once. */
 int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, struct arena *a,
 	     struct err *err);
+/* The same from the next line of a file on. The last n_optional of the wanted columns may be missing: the text of
+   their fields is NULL. */
+int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size_t n_wanted, size_t n_optional,
+	struct arena *a, struct err *err);
 /* 1: a row, field[i] is wanted column i; 0: the end; -1: an error (too few or too many fields, stray quote). */
 int csv_next(struct csv *csv, struct csv_field *field, struct err *err);
 /* An error at a field of the row read last; returns -1. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/number.h"
 
 /* Python's json module writes NaN, Infinity and -Infinity, and Hugging Face configs hold some
    ("time_step_limit": [0.0, Infinity]). JSON has no such numbers. Copies text to out, which has room for
@@ -67,7 +68,7 @@ static json_t *load(const char *text, size_t len, json_error_t *fault)
 	return root;
 }
 
-int json_read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err)
+static int read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err)
 {
 	json_error_t fault;
 
@@ -80,25 +81,41 @@ int json_read_text(const char *text, size_t len, const char *name, json_t **out,
 		struct err_pos pos = {name, fault.line, fault.column};
 		return err_at(err, ERR_INPUT, &pos, "%s", fault.text);
 	}
-	if (!json_is_object(root)) {
-		json_decref(root);
-		struct err_pos pos = {name, 1, 1};
-		return err_at(err, ERR_INPUT, &pos, "must be an object: { … }");
-	}
 	*out = root;
 	return 0;
 }
 
-int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err *err)
+static int must_be_object(const char *name, json_t **out, struct err *err)
+{
+	struct err_pos pos = {name, 1, 1};
+
+	if (json_is_object(*out))
+		return 0;
+	json_decref(*out);
+	*out = NULL;
+	return err_at(err, ERR_INPUT, &pos, "must be an object: { … }");
+}
+
+int json_read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err)
+{
+	return read_text(text, len, name, out, err) || must_be_object(name, out, err) ? -1 : 0;
+}
+
+int json_read_any(const char *path, size_t max_bytes, json_t **out, struct err *err)
 {
 	char *text;
 	size_t len;
 
 	if (file_read_all(path, max_bytes, &text, &len, err))
 		return -1;
-	int rc = json_read_text(text, len, path, out, err);
+	int rc = read_text(text, len, path, out, err);
 	free(text);
 	return rc;
+}
+
+int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err *err)
+{
+	return json_read_any(path, max_bytes, out, err) || must_be_object(path, out, err) ? -1 : 0;
 }
 
 static const char *type_name(const json_t *v)
@@ -194,6 +211,26 @@ int json_get_count_or(const json_t *obj, const char *file, const char *key, uint
 		return get_count(v, file, key, min, max, out, err);
 	*out = def;
 	return 0;
+}
+
+int json_get_scaled(const json_t *obj, const char *file, const char *key, int digits, uint64_t *out,
+		    struct err *err)
+{
+	const json_t *v = get(obj, key);
+	struct err_pos pos = {file, 0, 0};
+	char text[32];
+
+	if (!v)
+		return err_at(err, ERR_INPUT, &pos, "has no '%s'", key);
+	if (!json_is_number(v))
+		return bad_type(file, key, "a number", v, err);
+	int n = json_is_integer(v) ? snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, json_integer_value(v)) :
+				     number_shortest(json_real_value(v), text);
+	enum number_fault fault = number_scaled(text, (size_t)n, digits, out);
+	if (fault == NUMBER_FINE || fault == NUMBER_INEXACT)
+		return 0;
+	return err_at(err, ERR_INPUT, &pos, "'%s' must not be %s, but is %s", key,
+		fault == NUMBER_NEGATIVE ? "negative" : "so large", text);
 }
 
 int json_get_bool_or(const json_t *obj, const char *file, const char *key, bool def, bool *out,

@@ -18,6 +18,8 @@
    reference. */
 int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err *err);
 int json_read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err);
+/* The same for a file whose root may be an array, too. */
+int json_read_any(const char *path, size_t max_bytes, json_t **out, struct err *err);
 
 /* Getters: file is for messages. The _or forms take a default for a missing or null key; a present key
    of the wrong type is an error in both. Counts must be whole and within min..max (floats with a whole
@@ -26,6 +28,9 @@ int json_get_count(const json_t *obj, const char *file, const char *key, uint64_
 		   uint64_t *out, struct err *err);
 int json_get_count_or(const json_t *obj, const char *file, const char *key, uint64_t def,
 		      uint64_t min, uint64_t max, uint64_t *out, struct err *err);
+/* The value times 10^digits, as number_scaled makes it: times are given in seconds and kept in ns. */
+int json_get_scaled(const json_t *obj, const char *file, const char *key, int digits, uint64_t *out,
+		    struct err *err);
 int json_get_bool_or(const json_t *obj, const char *file, const char *key, bool def, bool *out,
 		     struct err *err);
 int json_get_text_or(const json_t *obj, const char *file, const char *key, const char *def,

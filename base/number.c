@@ -65,3 +65,71 @@ bool number_parse(const char *text, size_t len, double *out)
 	*out = negative ? -value : value;
 	return true;
 }
+
+enum number_fault number_scaled(const char *text, size_t len, int digits, uint64_t *out)
+{
+	const char *p = text, *end = text + len, *mantissa;
+	bool negative = p < end && *p == '-', inexact = false, nonzero = false;
+	/* Digits of the mantissa that are left of the point once it is scaled. */
+	int n_digits = 0, n_whole = 0, exponent = 0;
+
+	mantissa = p += negative;
+	for (; p < end && is_digit(*p); p++, n_digits++)
+		nonzero |= *p != '0';
+	n_whole = n_digits;
+	if (p < end && *p == '.')
+		for (p++; p < end && is_digit(*p); p++, n_digits++)
+			nonzero |= *p != '0';
+	const char *mantissa_end = p;
+	if (n_digits == 0 || n_digits > 1000)
+		return NUMBER_NONE;
+	if (p < end && (*p == 'e' || *p == 'E')) {
+		bool down = ++p < end && *p == '-';
+		p += p < end && (*p == '-' || *p == '+');
+		if (p == end)
+			return NUMBER_NONE;
+		for (; p < end && is_digit(*p); p++)
+			exponent = exponent < 10000 ? exponent * 10 + (*p - '0') : exponent;
+		exponent = down ? -exponent : exponent;
+	}
+	if (p != end)
+		return NUMBER_NONE;
+	if (negative && nonzero)
+		return NUMBER_NEGATIVE;
+
+	n_whole += exponent + digits;
+	uint64_t value = 0;
+	int i = 0, half = 0;
+	for (p = mantissa; p < mantissa_end; p++) {
+		if (*p == '.')
+			continue;
+		uint64_t d = (uint64_t)(*p - '0');
+		if (i < n_whole) {
+			if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, d, &value))
+				return NUMBER_TOO_LARGE;
+		} else {
+			half |= i == n_whole && d >= 5;
+			inexact |= d != 0;
+		}
+		i++;
+	}
+	for (; value && i < n_whole; i++)
+		if (__builtin_mul_overflow(value, 10, &value))
+			return NUMBER_TOO_LARGE;
+	if (half && __builtin_add_overflow(value, 1, &value))
+		return NUMBER_TOO_LARGE;
+	*out = value;
+	return inexact ? NUMBER_INEXACT : NUMBER_FINE;
+}
+
+int number_shortest(double x, char *buf)
+{
+	int n = 0;
+
+	for (int precision = 15; precision <= 17; precision++) {
+		n = snprintf(buf, 32, "%.*g", precision, x);
+		if (strtod(buf, NULL) == x)
+			break;
+	}
+	return n;
+}

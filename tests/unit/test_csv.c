@@ -365,6 +365,64 @@ START_TEST(any_bytes)
 }
 END_TEST
 
+/* By lines: the same rows; a column may be missing if it may, and line breaks in quotes are no more. */
+START_TEST(by_lines)
+{
+	static const char text[] = "\xef\xbb\xbf# before\n\nb,x,\"a\"\r\n1,2,\"say \"\"hi\"\"\"\n\n3,4,5";
+	struct opened o = {0};
+	struct lines l;
+	char *line;
+	size_t len;
+
+	arena_init(&o.arena, NULL, NULL);
+	test_file(o.path, text, sizeof(text) - 1);
+	assert_ok(lines_open(&l, o.path, 100, &o.err), o.err);
+	assert_ok(lines_next(&l, &line, &len, &o.err) != 1, o.err);
+	assert_ok(csv_stream(&o.csv, &l, abc, 3, 1, &o.arena, &o.err), o.err);
+	assert_row(o, 4);
+	assert_field(o, 0, "say \"hi\"", 5);
+	assert_field(o, 1, "1", 1);
+	ck_assert_ptr_null(o.f[2].text);
+	assert_row(o, 6);
+	assert_field(o, 0, "5", 5);
+	assert_end(o);
+	assert_end(o);
+	assert_ok(lines_rewind(&l, &o.err), o.err);
+	assert_ok(lines_next(&l, &line, &len, &o.err) != 1, o.err);
+	ck_assert_int_eq(csv_stream(&o.csv, &l, abc, 3, 0, &o.arena, &o.err), -1);
+	assert_err_at(o, 3, 1, "the header has no column 'c'");
+	lines_close(&l);
+	unlink(o.path);
+	done(&o);
+}
+END_TEST
+
+static void check_bad_line(const char *text, int line, int col, const char *msg)
+{
+	struct opened o = {0};
+	struct lines l;
+
+	arena_init(&o.arena, NULL, NULL);
+	test_file(o.path, text, strlen(text));
+	assert_ok(lines_open(&l, o.path, 100, &o.err), o.err);
+	assert_ok(csv_stream(&o.csv, &l, abc, 2, 0, &o.arena, &o.err), o.err);
+	while (csv_next(&o.csv, o.f, &o.err) > 0)
+		;
+	assert_err_at(o, line, col, msg);
+	lines_close(&l);
+	unlink(o.path);
+	done(&o);
+}
+
+START_TEST(bad_lines)
+{
+	check_bad_line("a,b\n1,\"2\n3\"\n", 2, 3, "a quoted field does not end");
+	check_bad_line("a,b\n1,2\n\n1,2\r3,4\n", 4, 4, "a carriage return within a line");
+	check_bad_line("a,b\n1\n", 2, 1, "1 fields where the header has 2");
+	check_bad_line("a,b\n1,2,3\n", 2, 5, "more than the 2 fields of the header");
+}
+END_TEST
+
 START_TEST(no_file)
 {
 	struct csv csv;
@@ -380,4 +438,5 @@ END_TEST
 
 TEST_MAIN("csv", rows_and_fields, columns_in_any_order_others_passed_over, quotes, line_ends,
 	empty_lines_are_no_rows, line_feeds_in_quotes, a_header_of_several_lines, a_missing_column,
-	a_column_twice, too_few_and_too_many_fields, stray_quotes, errors_of_the_caller, any_bytes, no_file)
+	a_column_twice, too_few_and_too_many_fields, stray_quotes, errors_of_the_caller, any_bytes, by_lines, bad_lines,
+	no_file)

@@ -184,4 +184,49 @@ START_TEST(flags_and_texts)
 }
 END_TEST
 
-TEST_MAIN("json", syntax, every_truncation, depth_bomb, infinities_of_python, files, counts, flags_and_texts)
+START_TEST(scaled)
+{
+	struct err err;
+	uint64_t ns = 0;
+	json_t *root = read_ok("{\"s\": 61.114, \"whole\": 7, \"epoch\": 1777144890.5122073, \"fine\": 0.30000000000000004,"
+			       " \"minus\": -1.5, \"large\": 1e30, \"text\": \"1\"}");
+
+	assert_ok(json_get_scaled(root, "t.json", "s", 9, &ns, &err), err);
+	ck_assert_uint_eq(ns, UINT64_C(61114000000));
+	assert_ok(json_get_scaled(root, "t.json", "whole", 6, &ns, &err), err);
+	ck_assert_uint_eq(ns, 7000000);
+	assert_ok(json_get_scaled(root, "t.json", "epoch", 9, &ns, &err), err);
+	ck_assert_uint_eq(ns, UINT64_C(1777144890512207300));
+	assert_ok(json_get_scaled(root, "t.json", "fine", 9, &ns, &err), err);
+	ck_assert_uint_eq(ns, 300000000);
+	ck_assert_int_eq(json_get_scaled(root, "t.json", "minus", 9, &ns, &err), -1);
+	assert_err(err, ERR_INPUT, "'minus' must not be negative, but is -1.5");
+	ck_assert_int_eq(json_get_scaled(root, "t.json", "large", 9, &ns, &err), -1);
+	assert_err(err, ERR_INPUT, "'large' must not be so large, but is 1e+30");
+	ck_assert_int_eq(json_get_scaled(root, "t.json", "text", 9, &ns, &err), -1);
+	assert_err(err, ERR_INPUT, "'text' must be a number, not a string");
+	ck_assert_int_eq(json_get_scaled(root, "t.json", "none", 9, &ns, &err), -1);
+	assert_err(err, ERR_INPUT, "has no 'none'");
+	json_decref(root);
+}
+END_TEST
+
+START_TEST(any_root)
+{
+	struct err err;
+	char path[32];
+	json_t *root = NULL;
+
+	test_file(path, "[1, 2]", 6);
+	assert_ok(json_read_any(path, 100, &root, &err), err);
+	ck_assert_uint_eq(json_array_size(root), 2);
+	json_decref(root);
+	ck_assert_int_eq(json_read_file(path, 100, &root, &err), -1);
+	assert_err(err, ERR_INPUT, "must be an object: { … }");
+	ck_assert_int_eq(json_read_any(path, 5, &root, &err), -1);
+	unlink(path);
+}
+END_TEST
+
+TEST_MAIN("json", syntax, every_truncation, depth_bomb, infinities_of_python, files, counts, flags_and_texts, scaled,
+	any_root)
