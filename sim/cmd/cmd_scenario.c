@@ -126,8 +126,8 @@ void cmd_print_heading(const struct scenario *s)
 		w->generate, w->depth);
 	if (s->routing.repeats)
 		fprintf(stderr, "offsim: note: %" PRIu64 " prompt and %" PRIu64 " decode tokens were recorded; the workload has more, "
-			"so they are repeated\n", s->routing.record->n_rows[TRACE_PREFILL],
-			s->routing.record->n_rows[TRACE_DECODE]);
+			"so they are repeated\n", s->routing.record->n_tokens[TRACE_PREFILL],
+			s->routing.record->n_tokens[TRACE_DECODE]);
 	if (*s->ignored_flags)
 		fprintf(stderr, "offsim: note: flags without influence on time or memory: %s\n", s->ignored_flags);
 	if (s->model->context_max && w->depth + w->prompt + w->generate > s->model->context_max)

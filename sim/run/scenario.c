@@ -271,7 +271,7 @@ static const char *routing_canonical(const struct routing_keys *k, const char *f
 /* Tokens that a phase has beyond the recorded ones. */
 static bool runs_out(const struct experts_record *r, enum trace_phase phase, uint64_t rows)
 {
-	return rows > r->n_rows[phase];
+	return rows > r->n_tokens[phase];
 }
 
 /* Recorded routing: what was used instead of drawn. */

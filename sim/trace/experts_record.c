@@ -8,11 +8,12 @@
 
 struct reading {
 	const char *path;
+	const struct otr_info *info;
 	const struct model *model;
 	struct experts_record *record;
 	uint64_t step;
-	bool filled; /* the second pass: rows are stored */
-	uint64_t at[2]; /* rows stored so far, by phase */
+	bool filled;       /* the second pass: rows are stored */
+	uint64_t *at[2];   /* rows stored so far, by phase and layer */
 };
 
 static int wrong(const struct reading *r, struct err *err, const char *what, int layer)
@@ -20,6 +21,16 @@ static int wrong(const struct reading *r, struct err *err, const char *what, int
 	const struct err_pos pos = {r->path, 0, 0};
 
 	return err_at(err, ERR_INPUT, &pos, "step %" PRIu64 ", layer %d: %s", r->step, layer, what);
+}
+
+/* As the head says, else of the first step. */
+static uint32_t used_at_once(const struct reading *r, const struct trace_step *s, int layer, size_t n)
+{
+	if (r->record->n_used[layer])
+		return r->record->n_used[layer];
+	if (layer < (int)r->info->n_layer && r->info->layer[layer].n_expert_used)
+		return r->info->layer[layer].n_expert_used;
+	return (uint32_t)(n / s->n_tokens);
 }
 
 /* The uses of one layer in a step: rows x n_used. */
@@ -30,23 +41,22 @@ static int read_layer(struct reading *r, const struct trace_step *s, const struc
 
 	if (layer < 0 || layer >= (int)rec->n_layer || !r->model->layers[layer].n_expert)
 		return wrong(r, err, "the model has no experts there", layer);
-	if (n % s->n_tokens)
-		return wrong(r, err, "the uses are no whole number a token", layer);
-	uint32_t n_used = (uint32_t)(n / s->n_tokens);
-	if (rec->n_used[layer] == 0)
-		rec->n_used[layer] = n_used;
-	if (n_used != rec->n_used[layer])
-		return wrong(r, err, "tokens use another number of experts than before", layer);
+	uint32_t n_used = used_at_once(r, s, layer, n);
+	if (n_used == 0 || n % n_used)
+		return wrong(r, err, "tokens do not all use the same number of experts", layer);
+	rec->n_used[layer] = n_used;
 	for (size_t i = 0; i < n; i++) {
 		if (a[i].tokens != 1)
 			return wrong(r, err, "uses are counted, not listed by token", layer);
 		if (a[i].expert >= r->model->layers[layer].n_expert)
 			return wrong(r, err, "an expert that the model does not have", layer);
-		if (r->filled) {
-			uint64_t row = r->at[s->phase] + i / n_used;
-			rec->row[s->phase][row * rec->row_len + rec->first[layer] + i % n_used] = (uint16_t)a[i].expert;
-		}
+		if (r->filled)
+			rec->used[s->phase][layer][r->at[s->phase][layer] * n_used + i] = (uint16_t)a[i].expert;
 	}
+	if (r->filled)
+		r->at[s->phase][layer] += n / n_used;
+	else
+		rec->n_rows[s->phase][layer] += n / n_used;
 	return 0;
 }
 
@@ -63,10 +73,8 @@ static int read_step(struct reading *r, const struct trace_step *s, struct err *
 		}
 		i += n;
 	}
-	if (r->filled)
-		r->at[s->phase] += s->n_tokens;
-	else
-		r->record->n_rows[s->phase] += s->n_tokens;
+	if (!r->filled)
+		r->record->n_tokens[s->phase] += s->n_tokens;
 	return 0;
 }
 
@@ -83,25 +91,25 @@ static int read_steps(struct reading *r, struct otr_reader *file, struct err *er
 	return rc;
 }
 
-/* Between the passes: what a row looks like. */
-static int lay_out(struct reading *r, struct arena *a, struct err *err)
+/* Between the passes. */
+static int make_room(struct reading *r, struct arena *a, struct err *err)
 {
 	struct experts_record *rec = r->record;
 	const struct err_pos pos = {r->path, 0, 0};
-	uint64_t n = rec->n_rows[TRACE_PREFILL] + rec->n_rows[TRACE_DECODE];
+	uint64_t n_uses = 0;
 
 	for (uint32_t i = 0; i < rec->n_layer; i++) {
 		if (r->model->layers[i].n_expert && !r->model->layers[i].draft && !rec->n_used[i])
 			return err_at(err, ERR_INPUT, &pos, "holds no uses of the experts of layer %u", i);
-		rec->first[i] = rec->row_len;
-		rec->row_len += rec->n_used[i];
+		n_uses += (rec->n_rows[TRACE_PREFILL][i] + rec->n_rows[TRACE_DECODE][i]) * rec->n_used[i];
 	}
-	if (n == 0)
-		return err_at(err, ERR_INPUT, &pos, "holds no steps");
-	if (n * rec->row_len * sizeof(uint16_t) > BYTES_MAX)
-		return err_at(err, ERR_INPUT, &pos, "holds %" PRIu64 " uses of experts, more than fit in memory", n * rec->row_len);
+	if (n_uses == 0)
+		return err_at(err, ERR_INPUT, &pos, "holds no uses of experts");
+	if (n_uses * sizeof(uint16_t) > BYTES_MAX)
+		return err_at(err, ERR_INPUT, &pos, "holds %" PRIu64 " uses of experts, more than fit in memory", n_uses);
 	for (int phase = 0; phase < 2; phase++)
-		rec->row[phase] = arena_array(a, uint16_t, rec->n_rows[phase] * rec->row_len);
+		for (uint32_t i = 0; i < rec->n_layer; i++)
+			rec->used[phase][i] = arena_array(a, uint16_t, rec->n_rows[phase][i] * rec->n_used[i]);
 	r->filled = true;
 	return 0;
 }
@@ -114,17 +122,21 @@ int experts_record_read(const char *path, const struct model *m, struct arena *a
 	struct otr_reader *file;
 	int rc = 0;
 
-	*rec = (struct experts_record){.n_layer = m->n_layer,
-		.n_used = arena_array(a, uint32_t, m->n_layer),
-		.first = arena_array(a, uint32_t, m->n_layer)};
+	*rec = (struct experts_record){.n_layer = m->n_layer, .n_used = arena_array(a, uint32_t, m->n_layer)};
+	for (int phase = 0; phase < 2; phase++) {
+		rec->n_rows[phase] = arena_array(a, uint64_t, m->n_layer);
+		rec->used[phase] = arena_array(a, uint16_t *, m->n_layer);
+		r.at[phase] = arena_array(a, uint64_t, m->n_layer);
+	}
 	if (otr_open(path, a, &file, err))
 		return -1;
 	if (otr_info(file)->kind != OTR_STEPS) {
 		const struct err_pos pos = {path, 0, 0};
 		rc = err_at(err, ERR_INPUT, &pos, "holds requests, not uses of experts");
 	}
+	r.info = otr_info(file);
 	rec->hash = otr_hash(file);
-	rc = rc || read_steps(&r, file, err) || lay_out(&r, a, err) || read_steps(&r, file, err) ? -1 : 0;
+	rc = rc || read_steps(&r, file, err) || make_room(&r, a, err) || read_steps(&r, file, err) ? -1 : 0;
 	otr_close(file);
 	*out = rec;
 	return rc;
@@ -132,7 +144,7 @@ int experts_record_read(const char *path, const struct model *m, struct arena *a
 
 const uint16_t *experts_record_at(const struct experts_record *r, enum trace_phase phase, uint64_t row, uint32_t layer)
 {
-	if (r->n_rows[phase] == 0)
+	if (r->n_rows[phase][layer] == 0)
 		phase = phase == TRACE_PREFILL ? TRACE_DECODE : TRACE_PREFILL;
-	return r->row[phase] + row % r->n_rows[phase] * r->row_len + r->first[layer];
+	return r->used[phase][layer] + row % r->n_rows[phase][layer] * r->n_used[layer];
 }

@@ -14,11 +14,11 @@
 
 struct experts_record {
 	uint32_t n_layer;
-	uint32_t *n_used, *first; /* by layer of the model: experts of a row (0: none), and where they begin in it */
-	uint32_t row_len;
-	uint64_t n_rows[2];       /* by enum trace_phase */
-	uint16_t *row[2];
-	uint64_t hash;            /* of the file's contents */
+	uint32_t *n_used;      /* by layer of the model: experts that a token uses; 0: none */
+	uint64_t *n_rows[2];   /* by enum trace_phase, then layer: an engine may do without all but the last token in some */
+	uint16_t **used[2];    /* the same: n_used experts for each row */
+	uint64_t n_tokens[2];  /* by phase */
+	uint64_t hash;         /* of the file's contents */
 };
 
 /* Reads a file of steps. Errors: one of requests; layers or experts that the model has not; uses that are counted, not

@@ -109,7 +109,7 @@ static uint64_t recorded_row(const struct trace *t, const struct trace_step *s, 
 
 	if (s->phase == TRACE_PREFILL)
 		return s->index * t->rows_max + r;
-	return r * rec->n_rows[TRACE_DECODE] / s->n_tokens + decoded;
+	return r * rec->n_tokens[TRACE_DECODE] / s->n_tokens + decoded;
 }
 
 /* Each expert once, in order of its last use. */
