@@ -13,6 +13,7 @@ const struct plot_metric plot_metrics[] = {
 	{"ttft_s", "Time to first token", "time to first token (s)", false, true},
 	{"tpot_s", "Time per output token", "time per output token (s)", false, true},
 	{"total_s", "Total time", "total time (s)", false, true},
+	{"decode_hit_rate", "Expert cache hits", "expert cache hit rate in decode", false, false},
 };
 const size_t plot_metrics_n = ARRAY_LEN(plot_metrics);
 

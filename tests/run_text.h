@@ -27,7 +27,7 @@ static inline void load(struct ran *ran, const char *text, const char *sets)
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
 		char *equals = strchr(word, '=');
 		*equals = '\0';
-		set[n++] = (struct scenario_set){word, equals + 1};
+		set[n++] = (struct scenario_set){.key = word, .value = equals + 1};
 	}
 	test_file(path, text, strlen(text));
 	int rc = scenario_load(arena_strdup(&ran->arena, path), set, n, &ran->arena, &ran->scenario, &err);

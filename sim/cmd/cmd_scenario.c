@@ -14,7 +14,7 @@ int cmd_add_set(struct scenario_set *set, size_t *n, const char *command, const 
 
 	if (!equals || equals == text)
 		return cmd_usage_error(command, "--set wants KEY=VALUE, not '%s'", text);
-	set[(*n)++] = (struct scenario_set){arena_strndup(a, text, (size_t)(equals - text)), equals + 1};
+	set[(*n)++] = (struct scenario_set){.key = arena_strndup(a, text, (size_t)(equals - text)), .value = equals + 1};
 	return -1;
 }
 
@@ -58,7 +58,7 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 			status = cmd_add_set(c->set, &c->n_set, argv[0], optarg, &c->arena);
 			break;
 		case 'e':
-			c->set[c->n_set++] = (struct scenario_set){"seed", optarg};
+			c->set[c->n_set++] = (struct scenario_set){.key = "seed", .value = optarg};
 			break;
 		case 'j':
 			c->json = true;

@@ -78,7 +78,7 @@ int offsim_set(struct offsim_scenario *s, const char *key, const char *value, st
 	if (setjmp(guard.env))
 		return no_memory(err);
 
-	struct scenario_set set = {arena_strdup(&s->arena, key), arena_strdup(&s->arena, value)};
+	struct scenario_set set = {.key = arena_strdup(&s->arena, key), .value = arena_strdup(&s->arena, value)};
 	VEC_PUSH(&s->set, &s->arena, set);
 	return 0;
 }

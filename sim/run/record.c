@@ -52,6 +52,7 @@ static struct store_row run_row(const struct scenario *s, const struct result *r
 			real(&v, a, arena_printf(a, "%s_high80", name), r->high80[f]);
 		}
 	}
+	real(&v, a, "decode_hit_rate", r->n_caches ? r->cache[0].decode_hit_rate : NAN);
 	count(&v, a, "events", r->events);
 	return row(&v);
 }

@@ -76,7 +76,7 @@ static bool starts_with(const char *s, const char *prefix)
 
 static struct err_pos set_pos(const struct scenario_set *set, struct arena *a)
 {
-	return (struct err_pos){arena_printf(a, "--set %s", set->key), 0, 0};
+	return set->pos.file ? set->pos : (struct err_pos){arena_printf(a, "--set %s", set->key), 0, 0};
 }
 
 /* Overrides of the machine, applied to its tree. */

@@ -19,6 +19,7 @@
 
 struct scenario_set {
 	const char *key, *value; /* as given: "flags.gpu-layers", "40" */
+	struct err_pos pos;      /* where it is written, which paths in it are relative to; no file: on the command line */
 };
 
 /* Which experts tokens hit. */

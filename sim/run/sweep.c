@@ -50,6 +50,7 @@ static int parse_range(const struct yaml_node *node, const char *dots, struct sw
 static int parse_axis(const struct yaml_node *node, struct sweep_axis *axis, struct arena *a, struct err *err)
 {
 	axis->key = node->key;
+	axis->pos = node->pos;
 	if (node->kind == YAML_SCALAR) {
 		const char *dots = node->quoted ? NULL : strstr(node->text, "..");
 		if (dots)
@@ -134,7 +135,7 @@ static struct scenario_set *point_sets(const struct job *job, uint64_t i, struct
 
 	*n = s->n_axes;
 	for (size_t k = s->n_axes; k-- > 0;) {
-		set[k] = (struct scenario_set){s->axis[k].key, s->axis[k].value[i % s->axis[k].n]};
+		set[k] = (struct scenario_set){s->axis[k].key, s->axis[k].value[i % s->axis[k].n], s->axis[k].pos};
 		i /= s->axis[k].n;
 	}
 	for (size_t k = 0; k < o->n_set; k++) {

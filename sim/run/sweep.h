@@ -18,6 +18,7 @@
 struct sweep_axis {
 	const char *key;
 	const char **value; /* as text */
+	struct err_pos pos; /* of the values */
 	size_t n;
 };
 

@@ -138,3 +138,5 @@ CREATE TABLE cache_use (
 	read_bytes      INTEGER, -- brought in from behind, ahead of use or not
 	PRIMARY KEY (key, cache)
 ) STRICT, WITHOUT ROWID;
+
+ALTER TABLE run ADD COLUMN decode_hit_rate REAL; -- of the nearest of them
