@@ -7,6 +7,7 @@
 #define SIM_CMD_CMD_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -33,7 +34,14 @@ int cmd_predict(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_timeline(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
+
+/* Those of `offsim trace`; argv[0] is "trace NAME". */
+int cmd_trace_convert(int argc, char **argv);
+int cmd_trace_gen(int argc, char **argv);
+int cmd_trace_import(int argc, char **argv);
+int cmd_trace_info(int argc, char **argv);
 
 /* An arena that says "out of memory" and exits 1 when there is none. */
 void cmd_arena_init(struct arena *a);
@@ -49,6 +57,9 @@ int cmd_bad_option(char **argv, const struct option *options);
 int cmd_parse_workers(const char *text, unsigned *workers);
 /* Flushes stdout: EXIT_FAILED with a message when not everything could be written (full disk, closed pipe), else status. */
 int cmd_finish_stdout(int status);
+
+/* What is in a native trace that was just written, as one line or as JSON; returns the exit status. */
+int cmd_trace_report(const char *path, bool json);
 
 /* Set by SIGINT and SIGTERM once cmd_catch_interrupts() was called; a second signal ends the program. */
 extern volatile sig_atomic_t cmd_interrupted;

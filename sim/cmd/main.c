@@ -22,6 +22,7 @@ const struct cmd cmd_table[] = {
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
 	{"hw", cmd_hw, "list and show machines and their parts"},
 	{"model", cmd_model, "list and show models"},
+	{"trace", cmd_trace, "make and convert traces of steps or requests"},
 	{"flows", cmd_flows, "the bare bandwidth-sharing engine: links and flows in, finish times out"},
 	{"help", cmd_help, "help for a command, or for every scenario key (help keys)"},
 };

@@ -69,6 +69,7 @@ void otr_close(struct otr_reader *r);
 const struct otr_info *otr_info(const struct otr_reader *r);
 uint64_t otr_n_records(const struct otr_reader *r); /* steps or requests */
 uint64_t otr_n_accesses(const struct otr_reader *r); /* of all steps */
+uint64_t otr_file_bytes(const struct otr_reader *r);
 /* Of the contents (info and records, whatever way they were written), for the key of a run. */
 uint64_t otr_hash(const struct otr_reader *r);
 

@@ -239,6 +239,11 @@ uint64_t otr_n_accesses(const struct otr_reader *r)
 	return r->n_accesses;
 }
 
+uint64_t otr_file_bytes(const struct otr_reader *r)
+{
+	return r->size;
+}
+
 uint64_t otr_hash(const struct otr_reader *r)
 {
 	return r->hash;
