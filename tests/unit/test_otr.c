@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "sim/trace/otr_code.h"
+#include "sim/trace/trace_jsonl.h"
 #include "tests/test.h"
 
 static struct arena arena;
@@ -437,6 +438,122 @@ START_TEST(keeps_requests)
 }
 END_TEST
 
+/* ---- lines of JSON ---- */
+
+static const char *write_lines(const char *name, const struct otr_info *info, const struct steps *steps)
+{
+	const char *path = path_of(name);
+	FILE *f = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(f);
+	trace_jsonl_put_head(f, info);
+	for (size_t i = 0; i < steps->n; i++)
+		trace_jsonl_put_step(f, &steps->at[i]);
+	ck_assert_int_eq(fclose(f), 0);
+	return path;
+}
+
+START_TEST(lines_keep_every_field)
+{
+	setup();
+	struct otr_info info = info_of(5, 300, 4);
+	info.note = "\"quoted\"\n\ttwo lines, \\ and \x01";
+	struct steps steps = wild_steps(1000, 5, 300);
+	struct trace_jsonl *t;
+	struct trace_step step;
+	struct err err = {0};
+
+	assert_ok(trace_jsonl_open(write_lines("wild.jsonl", &info, &steps), &arena, &t, &err), err);
+	const struct otr_info *got = trace_jsonl_info(t);
+	ck_assert_str_eq(got->note, info.note);
+	ck_assert_str_eq(got->model, info.model);
+	ck_assert_int_eq(memcmp(&got->workload, &info.workload, sizeof(info.workload)), 0);
+	ck_assert_int_eq(memcmp(got->layer, info.layer, 5 * sizeof(*info.layer)), 0);
+	for (size_t i = 0; i < steps.n; i++) {
+		int more = trace_jsonl_next_step(t, &step, &err);
+		ck_assert_msg(more == 1, "step %zu: %d %s", i, more, err.msg);
+		assert_same_step(&step, &steps.at[i]);
+	}
+	ck_assert_int_eq(trace_jsonl_next_step(t, &step, &err), 0);
+	trace_jsonl_close(t);
+	teardown();
+}
+END_TEST
+
+START_TEST(lines_keep_requests)
+{
+	setup();
+	const struct otr_info info = {.kind = OTR_REQUESTS, .model = "", .source = "x", .licence = "", .note = "", .block_tokens = 16};
+	uint64_t block[17];
+	struct otr_request r, got;
+	struct trace_jsonl *t;
+	struct err err = {0};
+	FILE *f = fopen(path_of("r.jsonl"), "w");
+
+	ck_assert_ptr_nonnull(f);
+	trace_jsonl_put_head(f, &info);
+	for (uint64_t i = 0; i < 300; i++) {
+		r = request_at(i, block);
+		trace_jsonl_put_request(f, &r);
+	}
+	ck_assert_int_eq(fclose(f), 0);
+	assert_ok(trace_jsonl_open(path_of("r.jsonl"), &arena, &t, &err), err);
+	for (uint64_t i = 0; i < 300; i++) {
+		r = request_at(i, block);
+		ck_assert_int_eq(trace_jsonl_next_request(t, &got, &err), 1);
+		ck_assert_uint_eq(got.arrival_ns, r.arrival_ns);
+		ck_assert_uint_eq(got.input_tokens, r.input_tokens);
+		ck_assert_uint_eq(got.session, r.session);
+		ck_assert_uint_eq(got.n_blocks, r.n_blocks);
+		for (size_t k = 0; k < r.n_blocks; k++)
+			ck_assert_uint_eq(got.block[k], r.block[k]);
+	}
+	ck_assert_int_eq(trace_jsonl_next_request(t, &got, &err), 0);
+	trace_jsonl_close(t);
+	teardown();
+}
+END_TEST
+
+/* A step of one use, in an otherwise good file. */
+static void assert_line_refused(const char *use, const char *want)
+{
+	struct otr_info info = info_of(2, 8, 2);
+	struct steps none = {0};
+	const char *path = write_lines("bad.jsonl", &info, &none);
+	FILE *f = fopen(path, "a");
+	struct trace_jsonl *t;
+	struct trace_step step;
+	struct err err = {0};
+
+	fprintf(f,
+		"{\"phase\":\"decode\",\"index\":0,\"n_sequences\":1,\"n_tokens\":1,\"n_sampled\":1,\"context\":0,"
+		"\"layers\":[{\"layer\":0,\"uses\":[%s]}]}\n",
+		use);
+	fclose(f);
+	assert_ok(trace_jsonl_open(path, &arena, &t, &err), err);
+	ck_assert_int_eq(trace_jsonl_next_step(t, &step, &err), -1);
+	assert_err(err, ERR_INPUT, want);
+	ck_assert_int_eq(err.line, 2);
+	trace_jsonl_close(t);
+}
+
+START_TEST(lines_that_are_wrong_are_refused)
+{
+	setup();
+	assert_line_refused("{\"weights\":\"atn\",\"tokens\":1}", "'weights' is 'atn'; did you mean 'attn'?");
+	assert_line_refused("{\"weights\":\"attn\",\"token\":1}", "unknown key 'token' in a use; did you mean 'tokens'?");
+	assert_line_refused("{\"weights\":\"attn\",\"tokens\":-1}", "'tokens' is not there, or no whole number");
+	assert_line_refused("{\"weights\":\"attn\",\"tokens\":\"18446744073709551616\"}",
+		"'tokens' must be a whole number up to 18446744073709551615");
+	assert_line_refused("{\"experts\":[],\"tokens\":1}", "'experts' is no list of numbers, or empty");
+	assert_line_refused("{\"experts\":[1,2],\"tokens\":[1]}", "'tokens' is a list of 1, but 'experts' of 2");
+	assert_line_refused("{\"experts\":[4294967296],\"tokens\":1}", "'experts' must be a whole number up to 4294967295");
+	assert_line_refused("{\"kv_read\":\"attn\",\"tokens\":1,\"kv_pairs\":\"0xg\"}", "'kv_pairs' is not there, or no number");
+	assert_line_refused("{}", "'group' is not there, or no text");
+	teardown();
+}
+END_TEST
+
 /* ---- the hash ---- */
 
 static uint64_t hash_of(const struct otr_info *info, const struct steps *steps)
@@ -668,5 +785,6 @@ END_TEST
 
 TEST_MAIN("otr", keeps_every_field, a_decode_step_of_61_layers_is_small, wide_numbers_of_experts,
 	windows_cost_next_to_nothing, keeps_the_head, seeks_anywhere, memory_is_that_of_a_chunk, keeps_requests,
+	lines_keep_every_field, lines_keep_requests, lines_that_are_wrong_are_refused,
 	every_field_is_in_the_hash, refuses_what_is_cut_off, refuses_any_changed_bit_that_means_something, says_what_is_wrong,
 	a_writer_takes_nothing_it_could_not_read, a_file_that_is_not_finished_is_not_there)
