@@ -3,15 +3,23 @@
 /* More than any model has: a head or an access that says so is damaged. */
 #define ITEMS_MAX (1u << 28)
 
+int watch_record(const struct watch *w, uint64_t n_records, struct err *err)
+{
+	return w->go_on && !w->go_on(w->ctx, n_records) ? err_set(err, ERR_INTERRUPTED, "interrupted") : 0;
+}
+
 /* What the accesses themselves say of layers and experts. */
-static int scan(struct otr_reader *r, uint32_t *n_layers, uint64_t *n_experts, struct err *err)
+static int scan(struct otr_reader *r, uint32_t *n_layers, uint64_t *n_experts, const struct watch *w, struct err *err)
 {
 	struct trace_step step;
+	uint64_t n_steps = 0;
 	int got;
 
 	if (otr_seek(r, 0, err))
 		return -1;
 	while ((got = otr_next_step(r, &step, err)) > 0) {
+		if (watch_record(w, ++n_steps, err))
+			return -1;
 		for (size_t i = 0; i < step.n_access; i++) {
 			const struct trace_access *x = &step.access[i];
 			if (x->kind != TRACE_EXPERT || x->layer < 0)
@@ -25,19 +33,20 @@ static int scan(struct otr_reader *r, uint32_t *n_layers, uint64_t *n_experts, s
 	return got;
 }
 
-int batch_items_init(struct batch_items *items, struct otr_reader *r, uint64_t expert_bytes, struct arena *a,
-	struct err *err)
+int batch_items_init(struct batch_items *items, struct otr_reader *r, uint64_t expert_bytes, const struct watch *w,
+	struct arena *a, struct err *err)
 {
 	const struct otr_info *info = otr_info(r);
 	uint32_t n_layers = info->n_layer;
 	uint64_t n_experts = 0;
+	double all_bytes = 0;
 	bool head_knows;
 
 	for (uint32_t l = 0; l < info->n_layer; l++)
 		if (info->layer[l].n_expert > n_experts)
 			n_experts = info->layer[l].n_expert;
 	head_knows = n_experts > 0;
-	if (!head_knows && scan(r, &n_layers, &n_experts, err))
+	if (!head_knows && scan(r, &n_layers, &n_experts, w, err))
 		return -1;
 	if (n_layers * n_experts > ITEMS_MAX)
 		return err_set(err, ERR_INPUT, "%u layers of %llu experts are more than can be replayed", n_layers,
@@ -54,17 +63,20 @@ int batch_items_init(struct batch_items *items, struct otr_reader *r, uint64_t e
 		if (!items->experts_of[l])
 			continue;
 		items->bytes_known = items->bytes_known && bytes;
+		all_bytes += (double)items->experts_of[l] * (double)bytes;
 		items->cycle_bytes += known ? bytes * known->n_expert_used : 0;
 		for (uint32_t e = 0; e < items->experts_of[l]; e++)
 			items->item_bytes[l * items->experts_per_layer + e] = bytes;
 	}
+	if (all_bytes >= 0x1p62)
+		return err_set(err, ERR_INPUT, "experts of %.3g bytes in all are more than can be replayed", all_bytes);
 	return 0;
 }
 
-int batches_begin(struct batches *b, struct otr_reader *r, const struct batch_items *items, struct arena *a,
-	struct err *err)
+int batches_begin(struct batches *b, struct otr_reader *r, const struct batch_items *items, const struct watch *w,
+	struct arena *a, struct err *err)
 {
-	*b = (struct batches){.reader = r, .items = items, .arena = a};
+	*b = (struct batches){.reader = r, .items = items, .arena = a, .watch = *w};
 	VEC_RESERVE(&b->use, a, items->experts_per_layer);
 	return otr_seek(r, 0, err);
 }
@@ -91,8 +103,8 @@ static int next_expert(struct batches *b, struct err *err)
 		b->n_steps++;
 		if (b->step.phase == TRACE_PREFILL)
 			b->n_prefill++;
-		if (b->go_on && !b->go_on(b->go_on_ctx, b->n_steps))
-			return err_set(err, ERR_INTERRUPTED, "interrupted");
+		if (watch_record(&b->watch, b->n_steps, err))
+			return -1;
 	}
 }
 

@@ -27,6 +27,12 @@ struct batch {
 	size_t n;
 };
 
+/* Asked after every record of a pass, with those done so far; false ends it with ERR_INTERRUPTED. NULL: never asked. */
+struct watch {
+	bool (*go_on)(void *ctx, uint64_t n_records);
+	void *ctx;
+};
+
 /* One pass over a file. */
 struct batches {
 	struct otr_reader *reader;
@@ -38,20 +44,20 @@ struct batches {
 	struct {
 		VEC(uint32_t);
 	} use;
-	/* Asked after every step, with those done so far: false ends the pass with ERR_INTERRUPTED. NULL: never asked. */
-	bool (*go_on)(void *ctx, uint64_t n_steps);
-	void *go_on_ctx;
+	struct watch watch;
 };
 
 /* From the head of the file, or, where that says nothing of layers or experts, by reading it once. expert_bytes stands in
    where the head does not say how large an expert is (0: then bytes_known is false). */
-int batch_items_init(struct batch_items *items, struct otr_reader *r, uint64_t expert_bytes, struct arena *a,
-	struct err *err);
+int batch_items_init(struct batch_items *items, struct otr_reader *r, uint64_t expert_bytes, const struct watch *w,
+	struct arena *a, struct err *err);
 
 /* From the first record on. */
-int batches_begin(struct batches *b, struct otr_reader *r, const struct batch_items *items, struct arena *a,
-	struct err *err);
+int batches_begin(struct batches *b, struct otr_reader *r, const struct batch_items *items, const struct watch *w,
+	struct arena *a, struct err *err);
 /* The next batch: 1, 0 behind the last, -1 with err. */
 int batches_next(struct batches *b, struct batch *batch, struct err *err);
+
+int watch_record(const struct watch *w, uint64_t n_records, struct err *err);
 
 #endif

@@ -8,6 +8,7 @@ static void count(struct replay *x, const struct batch *batch, const struct cach
 	if (batch->phase == TRACE_DECODE) {
 		x->decode_lookups += got->lookups;
 		x->decode_hits += got->hits;
+		x->decode_read_bytes += got->missed_bytes;
 	}
 }
 
@@ -22,12 +23,13 @@ static void advance(const struct survey *s, const struct batch *batch, uint64_t 
 	}
 }
 
-static int replay_steps(struct replay *x, size_t n, const struct survey *s, struct batches *pass, struct arena *a,
-	struct err *err)
+static int replay_steps(struct replay *x, size_t n, const struct survey *s, struct otr_reader *r, const struct watch *w,
+	struct arena *a, struct err *err)
 {
 	struct cache_set *set = arena_array(a, struct cache_set, n);
 	uint64_t *seen = arena_array(a, uint64_t, s->items.n_items);
 	struct cache_outcome outcome;
+	struct batches pass;
 	struct batch batch;
 	bool future = false;
 	int got;
@@ -45,9 +47,11 @@ static int replay_steps(struct replay *x, size_t n, const struct survey *s, stru
 		cache_set_init(&set[i], &config, x[i].scope, s->items.n_layers, a);
 		future = future || x[i].policy->needs_future;
 	}
+	if (batches_begin(&pass, r, &s->items, w, a, err))
+		return -1;
 	if (future)
 		future_rewind(s->future);
-	for (uint64_t index = 0; (got = batches_next(pass, &batch, err)) > 0; index++) {
+	for (uint64_t index = 0; (got = batches_next(&pass, &batch, err)) > 0; index++) {
 		if (future)
 			advance(s, &batch, index, seen);
 		for (size_t i = 0; i < n; i++) {
@@ -58,8 +62,8 @@ static int replay_steps(struct replay *x, size_t n, const struct survey *s, stru
 	return got;
 }
 
-static int replay_requests(struct replay *x, size_t n, struct otr_reader *r,
-	bool (*go_on)(void *ctx, uint64_t n_records), void *go_on_ctx, struct arena *a, struct err *err)
+static int replay_requests(struct replay *x, size_t n, struct otr_reader *r, const struct watch *w, struct arena *a,
+	struct err *err)
 {
 	struct blocks **pool = arena_array(a, struct blocks *, n);
 	struct blocks_count count;
@@ -71,8 +75,8 @@ static int replay_requests(struct replay *x, size_t n, struct otr_reader *r,
 	if (otr_seek(r, 0, err))
 		return -1;
 	for (uint64_t done = 0; (got = otr_next_request(r, &q, err)) > 0; done++) {
-		if (go_on && !go_on(go_on_ctx, done))
-			return err_set(err, ERR_INTERRUPTED, "interrupted");
+		if (watch_record(w, done + 1, err))
+			return -1;
 		for (size_t i = 0; i < n; i++) {
 			blocks_request(pool[i], q.block, q.n_blocks, &count);
 			x[i].lookups += count.lookups;
@@ -82,24 +86,18 @@ static int replay_requests(struct replay *x, size_t n, struct otr_reader *r,
 	return got;
 }
 
-int replay_run(struct replay *x, size_t n, const struct survey *s, struct otr_reader *r,
-	bool (*go_on)(void *ctx, uint64_t n_records), void *go_on_ctx, struct arena *a, struct err *err)
+int replay_run(struct replay *x, size_t n, const struct survey *s, struct otr_reader *r, const struct watch *w,
+	struct arena *a, struct err *err)
 {
-	struct batches pass;
-
 	for (size_t i = 0; i < n; i++)
-		x[i].lookups = x[i].hits = x[i].decode_lookups = x[i].decode_hits = x[i].read_bytes = 0;
+		x[i] = (struct replay){.policy = x[i].policy, .scope = x[i].scope, .size = x[i].size};
 	if (s->kind == OTR_REQUESTS)
-		return replay_requests(x, n, r, go_on, go_on_ctx, a, err);
+		return replay_requests(x, n, r, w, a, err);
 	for (size_t i = 0; i < n; i++) {
 		if (x[i].policy->needs_future && !s->future)
 			BUG("%s replayed without the future", x[i].policy->name);
 		if (x[i].policy->needs_future && future_check(s->future, err))
 			return -1;
 	}
-	if (batches_begin(&pass, r, &s->items, a, err))
-		return -1;
-	pass.go_on = go_on;
-	pass.go_on_ctx = go_on_ctx;
-	return replay_steps(x, n, s, &pass, a, err);
+	return replay_steps(x, n, s, r, w, a, err);
 }

@@ -19,11 +19,11 @@ struct replay {
 	uint64_t size;
 	/* What came out. */
 	uint64_t lookups, hits, decode_lookups, decode_hits;
-	uint64_t read_bytes; /* steps only */
+	uint64_t read_bytes, decode_read_bytes; /* steps only */
 };
 
-/* s: of the same file, with a future where one of the policies needs it. go_on as in survey.h. */
-int replay_run(struct replay *x, size_t n, const struct survey *s, struct otr_reader *r,
-	bool (*go_on)(void *ctx, uint64_t n_records), void *go_on_ctx, struct arena *a, struct err *err);
+/* s: of the same file, with a future where one of the policies needs it. */
+int replay_run(struct replay *x, size_t n, const struct survey *s, struct otr_reader *r, const struct watch *w,
+	struct arena *a, struct err *err);
 
 #endif

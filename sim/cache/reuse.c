@@ -20,9 +20,10 @@ struct reuse {
 	struct {
 		VEC(uint32_t);
 	} touched;           /* by the batch at hand, latest use first */
-	uint32_t *tree;      /* Fenwick: of slots in use, from 1 */
-	uint32_t *owner;     /* slot -> item + 1; 0: used up or not used yet */
-	uint32_t n_slots, next_slot;
+	uint64_t *in_use;    /* a bit a slot, also set for those not used yet: so taking one costs nothing */
+	uint32_t *tree;      /* Fenwick, from 1: bits set in each word of in_use */
+	uint32_t *owner;     /* slot -> item, if in use */
+	uint32_t n_slots, next_slot; /* n_slots: a multiple of 64; slot 0 is nobody's */
 	uint32_t batch_slot; /* the batch before has the slots from here on */
 	uint64_t n_unique, n_lookups;
 	uint64_t mark;
@@ -39,75 +40,75 @@ struct reuse *reuse_new(struct arena *a)
 
 /* ---- slots ---- */
 
+/* Slots in use from 0 to this one. Slot 0 counts. */
 static uint32_t in_use_up_to(const struct reuse *r, uint32_t slot)
 {
-	uint32_t n = 0;
+	uint32_t n = (uint32_t)__builtin_popcountll(r->in_use[slot / 64] << (63 - slot % 64));
 
-	for (; slot; slot &= slot - 1)
-		n += r->tree[slot];
+	for (uint32_t w = slot / 64; w; w &= w - 1)
+		n += r->tree[w];
 	return n;
 }
 
-static void add(struct reuse *r, uint32_t slot, uint32_t n)
+static void use_up(struct reuse *r, uint32_t slot)
 {
-	for (; slot <= r->n_slots; slot += slot & -slot)
-		r->tree[slot] += n;
+	r->in_use[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+	for (uint32_t w = slot / 64 + 1; w <= r->n_slots / 64; w += w & -w)
+		r->tree[w]--;
 }
 
-/* Numbers the slots in use anew, from 1. owner is that of before; it may be r's own. */
-static void renumber(struct reuse *r, const uint32_t *owner, uint32_t n_owner)
+/* Numbers the slots in use anew, from 1, into r->owner out of `owner`, which may be the same. */
+static void renumber(struct reuse *r, const uint32_t *owner)
 {
 	uint32_t n = 0, batch_slot = 0;
 
-	for (uint32_t s = 1; s <= n_owner; s++) {
+	for (uint32_t s = 1; s < r->next_slot; s++) {
 		if (s == r->batch_slot)
 			batch_slot = n + 1;
-		if (!owner[s])
+		if (!(r->in_use[s / 64] >> s % 64 & 1))
 			continue;
 		r->owner[++n] = owner[s];
-		r->item.at[owner[s] - 1].slot = n;
+		r->item.at[owner[s]].slot = n;
 	}
-	memset(r->owner + n + 1, 0, (r->n_slots - n) * sizeof(*r->owner));
 	r->batch_slot = batch_slot ? batch_slot : n + 1;
 	r->next_slot = n + 1;
-	for (uint32_t s = 1; s <= r->n_slots; s++) {
-		uint32_t low = s & -s;
-		r->tree[s] = n > s - low ? (n < s ? n - (s - low) : low) : 0;
-	}
 }
 
 /* Room for n more slots. */
 static void make_room(struct reuse *r, size_t n)
 {
 	const uint32_t *owner = r->owner;
-	uint32_t n_owner = r->n_slots;
+	uint64_t n_slots = r->n_slots;
 
-	if (n <= r->n_slots - (r->next_slot - 1))
+	if (r->next_slot + n <= n_slots)
 		return;
-	if (r->n_unique * 2 + n > r->n_slots) {
-		uint64_t n_slots = (r->n_unique * 2 + n) * 2;
-		if (n_slots >= UINT32_MAX)
+	if (r->n_unique * 2 + n >= n_slots) {
+		n_slots = ((r->n_unique * 2 + n) * 2 + 64) / 64 * 64;
+		if (n_slots > UINT32_MAX)
 			BUG("%llu different items", (unsigned long long)r->n_unique);
-		r->n_slots = (uint32_t)n_slots;
-		r->tree = arena_array(r->arena, uint32_t, n_slots + 1);
-		r->owner = arena_array(r->arena, uint32_t, n_slots + 1);
+		r->owner = arena_array(r->arena, uint32_t, n_slots);
 	}
-	renumber(r, owner, n_owner);
+	renumber(r, owner);
+	if (n_slots > r->n_slots) {
+		r->n_slots = (uint32_t)n_slots;
+		r->in_use = arena_array(r->arena, uint64_t, n_slots / 64);
+		r->tree = arena_array(r->arena, uint32_t, n_slots / 64 + 1);
+	}
+	memset(r->in_use, 0xff, n_slots / 8);
+	for (uint32_t w = 1; w <= n_slots / 64; w++)
+		r->tree[w] = (w & -w) * 64;
 }
 
 static void touch(struct reuse *r, uint32_t item)
 {
 	struct use *u = &r->item.at[item];
 
-	if (u->slot) {
-		r->owner[u->slot] = 0;
-		add(r, u->slot, UINT32_MAX); /* one less */
-	} else {
+	if (u->slot)
+		use_up(r, u->slot);
+	else
 		r->n_unique++;
-	}
 	u->slot = r->next_slot++;
-	r->owner[u->slot] = item + 1;
-	add(r, u->slot, 1);
+	r->owner[u->slot] = item;
 }
 
 static struct use *use_of(struct reuse *r, uint32_t item)
@@ -123,7 +124,7 @@ static struct use *use_of(struct reuse *r, uint32_t item)
 
 static uint64_t distance(const struct reuse *r, const struct use *u)
 {
-	return u->slot ? r->n_unique - in_use_up_to(r, u->slot) : REUSE_NEVER;
+	return u->slot ? r->n_unique + 1 - in_use_up_to(r, u->slot) : REUSE_NEVER;
 }
 
 static void count(struct reuse *r, uint64_t d)

@@ -12,16 +12,14 @@ static int survey_steps(struct survey *s, struct otr_reader *r, const struct sur
 	uint64_t *seen; /* by item: the last batch that used it, from 1 */
 	int got;
 
-	if (batch_items_init(&s->items, r, o->expert_bytes, a, err))
+	if (batch_items_init(&s->items, r, o->expert_bytes, &o->watch, a, err))
 		return -1;
 	s->popularity = arena_array(a, double, s->items.n_items);
 	seen = arena_array(a, uint64_t, s->items.n_items);
 	if (o->future)
 		s->future = future_new(s->items.n_items, o->future_limit_bytes, a);
-	if (batches_begin(&pass, r, &s->items, a, err))
+	if (batches_begin(&pass, r, &s->items, &o->watch, a, err))
 		return -1;
-	pass.go_on = o->go_on;
-	pass.go_on_ctx = o->go_on_ctx;
 	while ((got = batches_next(&pass, &batch, err)) > 0) {
 		uint64_t index = s->n_batches++;
 		s->n_uses += batch.n;
@@ -50,11 +48,12 @@ static void survey_request(struct survey *s, const struct otr_request *q, uint64
 	spread_add(&s->input_tokens, q->input_tokens);
 	spread_add(&s->output_tokens, q->output_tokens);
 	if (n_before == 0)
-		s->first_ns = q->arrival_ns;
+		s->first_ns = s->last_ns = q->arrival_ns;
 	else if (q->arrival_ns >= s->last_ns)
 		spread_add(&s->gap_ns, q->arrival_ns - s->last_ns);
-	s->last_ns = q->arrival_ns;
-	s->n_sessions_known += q->session != 0;
+	s->first_ns = q->arrival_ns < s->first_ns ? q->arrival_ns : s->first_ns;
+	s->last_ns = q->arrival_ns > s->last_ns ? q->arrival_ns : s->last_ns;
+	s->n_in_session += q->session != 0;
 }
 
 static int survey_requests(struct survey *s, struct otr_reader *r, const struct survey_options *o, struct arena *a,
@@ -72,8 +71,8 @@ static int survey_requests(struct survey *s, struct otr_reader *r, const struct 
 	if (otr_seek(r, 0, err))
 		return -1;
 	for (uint64_t n = 0; (got = otr_next_request(r, &q, err)) > 0; n++) {
-		if (o->go_on && !o->go_on(o->go_on_ctx, n))
-			return err_set(err, ERR_INTERRUPTED, "interrupted");
+		if (watch_record(&o->watch, n + 1, err))
+			return -1;
 		survey_request(s, &q, n);
 		blocks_request(seen, q.block, q.n_blocks, &count);
 		VEC_RESERVE(&block, a, q.n_blocks);

@@ -30,16 +30,15 @@ struct survey {
 
 	/* OTR_REQUESTS */
 	struct spread input_tokens, output_tokens, gap_ns;
-	uint64_t first_ns, last_ns;
-	uint64_t n_sessions_known;     /* requests that name one */
+	uint64_t first_ns, last_ns;    /* arrivals, the earliest and the latest; gaps lead to each that is later than all before */
+	uint64_t n_in_session;         /* requests that name their conversation */
 };
 
 struct survey_options {
 	uint64_t expert_bytes;         /* where the head does not say it; 0: unknown */
 	bool future;                   /* belady will be replayed */
 	uint64_t future_limit_bytes;
-	bool (*go_on)(void *ctx, uint64_t n_records); /* false: ERR_INTERRUPTED; NULL: never asked */
-	void *go_on_ctx;
+	struct watch watch;
 };
 
 int survey_take(struct survey *s, struct otr_reader *r, const struct survey_options *o, struct arena *a,

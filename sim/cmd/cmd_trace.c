@@ -14,6 +14,7 @@
 static const struct cmd verbs[] = {
 	{"gen", cmd_trace_gen, "make up a trace: steps with drawn experts, or requests"},
 	{"import", cmd_trace_import, "a trace that others recorded, as a native one"},
+	{"info", cmd_trace_info, "what a trace holds, and how often caches of given sizes would hit"},
 	{"convert", cmd_trace_convert, "a native trace (.otr) as lines of JSON (.jsonl), or back"},
 };
 
@@ -29,6 +30,7 @@ static void usage(void)
 	     "\n"
 	     "example: offsim trace gen --model qwen3-30b-a3b --zipf 0.8 -o made.otr\n"
 	     "         offsim trace import conversation_trace.jsonl -o mooncake.otr\n"
+	     "         offsim trace info mooncake.otr --cache 10000blocks,50000blocks\n"
 	     "         offsim trace convert made.otr - | head -n 2");
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # make bench: how fast offsim is, in one table. A part that is not there is named, and left out.
 #
-# Parts print lines of "what<TAB>value<TAB>unit" on standard output: bench_core, bench_otr and simgrid_bench.sh beside this
-# script, and below: what a whole `offsim run` takes, storing or not (median of 20).
+# Parts print lines of "what<TAB>value<TAB>unit" on standard output: bench_core, bench_otr, bench_cache and simgrid_bench.sh
+# beside this script, and below: what a whole `offsim run` takes, storing or not (median of 20).
 set -eu
 here=${0%/*}
 OFFSIM=${OFFSIM:-build/release/offsim}
@@ -50,6 +50,7 @@ whole_run() {
 echo "measuring: some minutes" >&2
 part "$BUILD/tests/bench/bench_core"
 part "$BUILD/tests/bench/bench_otr"
+part "$BUILD/tests/bench/bench_cache"
 part "$here/simgrid_bench.sh"
 whole_run 'offsim run, not stored' --no-db
 whole_run 'offsim run, stored' --db "$tmp/results.db"
