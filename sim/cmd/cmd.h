@@ -7,6 +7,7 @@
 #define SIM_CMD_CMD_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -34,6 +35,9 @@ int cmd_run(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_timeline(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
+
+/* offsim hw probe: out is where the profile goes ("-": stdout), root a recorded machine; both may be NULL. */
+int cmd_hw_probe(struct arena *a, const char *out, const char *root, bool json);
 
 /* An arena that says "out of memory" and exits 1 when there is none. */
 void cmd_arena_init(struct arena *a);
