@@ -42,6 +42,8 @@ int cmd_trace_convert(int argc, char **argv);
 int cmd_trace_gen(int argc, char **argv);
 int cmd_trace_import(int argc, char **argv);
 int cmd_trace_info(int argc, char **argv);
+/* offsim hw probe: out is where the profile goes ("-": stdout), root a recorded machine; both may be NULL. */
+int cmd_hw_probe(struct arena *a, const char *out, const char *root, bool json);
 
 /* An arena that says "out of memory" and exits 1 when there is none. */
 void cmd_arena_init(struct arena *a);

@@ -1,5 +1,5 @@
 /*
- * cmd_hw.c - offsim hw list | show: machines, and the parts they are made of.
+ * cmd_hw.c - offsim hw list | show | probe: machines, and the parts they are made of.
  */
 #include <getopt.h>
 #include <jansson.h>
@@ -13,27 +13,38 @@
 
 static const char usage[] = "usage: offsim hw list [--parts gpu|cpu|link|dram|nvme]\n"
 			    "       offsim hw show NAME [--json]\n"
+			    "       offsim hw probe [-o FILE] [--root DIR] [--json]\n"
 			    "\n"
 			    "list   the machines that come with offsim, one a line, name first;\n"
 			    "       with --parts what machines can be made of\n"
 			    "show   one machine, every number with its peak, spread, basis and source;\n"
 			    "       NAME is one of the list or a YAML file\n"
+			    "probe  this machine: what it has, which of its links are slower than they could be, and\n"
+			    "       which numbers are guesses; with -o as a profile for `machine:`\n"
 			    "\n"
 			    "  -p, --parts KIND   list the parts of one kind instead of machines\n"
+			    "  -o, --output FILE  probe: write the profile there; '-' is standard output, without the table\n"
+			    "  -R, --root DIR     probe: another machine, from copies of its files: DIR/proc, DIR/sys,\n"
+			    "                     and of what programs print there: DIR/dmidecode-17.txt (dmidecode -t 17),\n"
+			    "                     DIR/nvidia-smi-query-gpu.csv (--query-gpu=name,... --format=csv),\n"
+			    "                     DIR/nvidia-smi-topo-m.txt (topo -m)\n"
 			    "  -j, --json         one JSON document in SI units\n"
 			    "  -h, --help         this text\n"
 			    "\n"
-			    "example: offsim hw show desktop-rtx4090-ddr5\n";
+			    "example: offsim hw show desktop-rtx4090-ddr5\n"
+			    "example: offsim hw probe -o mine.yaml\n";
 
 static const struct option options[] = {
 	{"parts", required_argument, NULL, 'p'},
+	{"output", required_argument, NULL, 'o'},
+	{"root", required_argument, NULL, 'R'},
 	{"json", no_argument, NULL, 'j'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
 struct args {
-	const char *parts;
+	const char *parts, *output, *root;
 	bool json, help;
 };
 
@@ -44,10 +55,16 @@ static int parse_args(int argc, char **argv, struct args *args)
 
 	*args = (struct args){0};
 	optind = 0; /* start anew: main may have looked at other options */
-	while ((c = getopt_long(argc, argv, ":p:jh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":p:o:R:jh", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':
 			args->parts = optarg;
+			break;
+		case 'o':
+			args->output = optarg;
+			break;
+		case 'R':
+			args->root = optarg;
 			break;
 		case 'j':
 			args->json = true;
@@ -255,13 +272,26 @@ static int show(struct arena *a, const struct args *args, int argc, char **argv)
 	return EXIT_DONE;
 }
 
+static int probe(struct arena *a, const struct args *args, int argc)
+{
+	if (argc)
+		return cmd_usage_error("hw", "probe takes no name; did you mean 'show'?");
+	if (args->parts)
+		return cmd_usage_error("hw", "--parts goes with list");
+	return cmd_hw_probe(a, args->output, args->root, args->json);
+}
+
 static int run_verb(struct arena *a, const struct args *args, int argc, char **argv)
 {
 	struct suggest near;
 	char hint[80];
 
 	if (!argc)
-		return cmd_usage_error("hw", "say what to do: list or show");
+		return cmd_usage_error("hw", "say what to do: list, show or probe");
+	if (!strcmp(argv[0], "probe"))
+		return probe(a, args, argc - 1);
+	if (args->output || args->root)
+		return cmd_usage_error("hw", "--%s goes with probe", args->output ? "output" : "root");
 	if (!strcmp(argv[0], "list"))
 		return list(a, args, argc - 1);
 	if (!strcmp(argv[0], "show"))
@@ -269,6 +299,7 @@ static int run_verb(struct arena *a, const struct args *args, int argc, char **a
 	suggest_init(&near, argv[0]);
 	suggest_offer(&near, "list");
 	suggest_offer(&near, "show");
+	suggest_offer(&near, "probe");
 	return cmd_usage_error("hw", "cannot '%.60s'%s", argv[0], suggest_text(&near, hint, sizeof(hint)));
 }
 

@@ -20,7 +20,7 @@ const struct cmd cmd_table[] = {
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"timeline", cmd_timeline, "what each device, link and memory did when, for Perfetto"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
-	{"hw", cmd_hw, "list and show machines and their parts"},
+	{"hw", cmd_hw, "list and show machines and their parts, describe this one"},
 	{"model", cmd_model, "list and show models"},
 	{"trace", cmd_trace, "make, import and convert traces of steps or requests"},
 	{"flows", cmd_flows, "the bare bandwidth-sharing engine: links and flows in, finish times out"},

@@ -79,7 +79,7 @@ ok 'a device is no file' refuses 'is not a plain file' show /dev/zero
 ok 'a missing file' refuses 'there is no machine file' show "$tmp/none.yaml"
 ok 'an unknown kind of parts' refuses "did you mean 'gpu'?" list --parts gpus
 ok 'an unknown verb' refuses "did you mean 'show'?" shwo
-ok 'no verb' refuses 'list or show'
+ok 'no verb' refuses 'list, show or probe'
 ok 'an unknown option' refuses "did you mean 'parts'?" list --prats gpu
 ok 'show without a name' refuses 'needs the name' show
 ok 'show with two names' refuses 'takes one machine' show gh200 gh200
