@@ -20,6 +20,7 @@ const struct cmd cmd_table[] = {
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"timeline", cmd_timeline, "what each device, link and memory did when, for Perfetto"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
+	{"calibrate", cmd_calibrate, "measure this machine: memory, processors, a drive; write its profile"},
 	{"hw", cmd_hw, "list and show machines and their parts"},
 	{"model", cmd_model, "list and show models"},
 	{"flows", cmd_flows, "the bare bandwidth-sharing engine: links and flows in, finish times out"},
