@@ -464,7 +464,10 @@ int measure_run(const struct measure_options *o, struct arena *a, struct measure
 	if (o->threads > m.out->host.threads)
 		return err_set(err, ERR_USAGE, "%u threads are more than the %u processors that may be used here", o->threads,
 			m.out->host.threads);
-	m.threads = m.out->threads = o->threads ? o->threads : m.out->host.threads;
+	m.threads = m.out->threads = o->threads ? o->threads : m.out->host.quota;
+	if (!o->threads && m.out->host.quota < m.out->host.threads)
+		measure_note(&m, "a limit on this container lets %u of %u processors run at once; no more threads were used",
+			m.out->host.quota, m.out->host.threads);
 	gmtime_r(&now, &utc);
 	strftime(m.out->date, sizeof(m.out->date), "%Y-%m-%d", &utc);
 	return run_with_memory(&m, err);

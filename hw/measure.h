@@ -31,6 +31,7 @@ struct measure_host {
 	const char *cpu;         /* "AMD EPYC 9354 32-Core Processor" */
 	unsigned cores, sockets; /* physical ones that this process may use */
 	unsigned threads;        /* hardware threads that this process may use */
+	unsigned quota;          /* how many of them a container's limit lets run at once; threads when there is none */
 	const int *thread_cpu;   /* their numbers: first one of each core, nodes in turn, then the cores' second ones */
 	const int *thread_node;  /* NUMA node of each */
 	unsigned nodes;          /* nodes with both memory and such threads; numbered from 0 here */

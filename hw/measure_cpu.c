@@ -16,6 +16,7 @@
 #define FLOAT_CHUNKS 2  /* of a row with many columns: 8 of 512 floats fit the first-level cache */
 #define PAD 192         /* between columns: else all begin in the same set of the cache */
 #define COLUMN_BYTES (MAX_CHUNKS * 1024 + PAD)
+#define LINE 64
 #define BARRIERS 10     /* between two looks at the clock */
 
 enum { ARG_TYPE, ARG_LEVEL, ARG_THREADS, ARG_COLUMNS };
@@ -27,9 +28,9 @@ struct cpu {
 	char *weights[KERNEL_TYPE_N];
 	char *inputs[KERNEL_TYPE_N];
 	/* the barrier: how many have come, how many times all have */
-	_Alignas(64) atomic_uint come;
-	_Alignas(64) atomic_uint passed;
-	_Alignas(64) atomic_bool over;
+	_Alignas(LINE) atomic_uint come;
+	_Alignas(LINE) atomic_uint passed;
+	_Alignas(LINE) atomic_bool over;
 };
 
 static double run(struct cpu *c, const struct measure_item *item, double seconds, measure_work_fn *fn, struct err *err)
@@ -221,13 +222,21 @@ static void list_items(struct cpu *c, struct items *items)
 	}
 }
 
+/* Memory that begins with a line of the cache, as engines' tensors do: else every other load would touch two. */
+static char *whole_lines(struct arena *a, size_t bytes)
+{
+	char *p = arena_alloc(a, bytes + LINE);
+
+	return p + (LINE - (uintptr_t)p % LINE) % LINE;
+}
+
 static void fill(struct cpu *c)
 {
 	for (int t = 0; t < KERNEL_TYPE_N; t++) {
 		enum kernel_type type = (enum kernel_type)t;
 		size_t chunks = WEIGHT_BYTES / kernel_format[t].chunk_bytes;
-		c->weights[t] = arena_alloc(c->m->a, WEIGHT_BYTES);
-		c->inputs[t] = arena_alloc(c->m->a, KERNEL_COLUMNS * COLUMN_BYTES);
+		c->weights[t] = whole_lines(c->m->a, WEIGHT_BYTES);
+		c->inputs[t] = whole_lines(c->m->a, KERNEL_COLUMNS * COLUMN_BYTES);
 		kernel_fill_weights(type, chunks, 1, c->weights[t]);
 		for (uint64_t i = 0; i < KERNEL_COLUMNS; i++)
 			kernel_fill_inputs(type, MAX_CHUNKS, i + 2, c->inputs[t] + i * COLUMN_BYTES);

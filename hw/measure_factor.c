@@ -10,7 +10,7 @@ static int read_ratio(const struct yaml_node *node, enum unit_dim dim, const cha
 	struct measure_ratio *out, struct err *err)
 {
 	const struct param rows[] = {
-		PARAM_REAL(struct measure_ratio, factor, "factor", UNIT_PLAIN, "0", 1e-3, 1e3, ""),
+		PARAM_REAL(struct measure_ratio, factor, "factor", UNIT_PLAIN, "0", 0, 1e3, ""),
 		PARAM_REAL(struct measure_ratio, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		PARAM_TEXT(struct measure_ratio, source, "source", "", ""),
 		PARAM_REAL(struct measure_ratio, published, "published", dim, NULL, 1, 1e18, ""),

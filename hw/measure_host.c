@@ -1,5 +1,5 @@
-#include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +198,19 @@ static uint64_t kilobytes(struct arena *a, const char *key)
 	return text ? strtoull(text, NULL, 10) << 10 : 0;
 }
 
+/* "200000 100000" (microseconds in each period of so many) or "max 100000"; version 2 of control groups. */
+static unsigned read_quota(struct arena *a, unsigned threads)
+{
+	char *end;
+	const char *text = text_of(a, "/sys/fs/cgroup/cpu.max");
+	double quota = strtod(text, &end), period = end == text ? 0 : strtod(end, NULL);
+
+	if (quota < 1 || period < 1)
+		return threads;
+	double whole = ceil(quota / period);
+	return whole < threads ? (unsigned)whole : threads;
+}
+
 static const char *cpu_name(struct arena *a)
 {
 	static const char *const keys[] = {"model name", "Model", "CPU part"};
@@ -247,6 +260,7 @@ int measure_host_read(struct arena *a, struct measure_host *h, struct err *err)
 	count(cpu, n, h);
 	h->near_cache_bytes = cpu[0].cache_bytes;
 	h->threads = n;
+	h->quota = read_quota(a, n);
 	h->nodes = drop_unused_nodes(cpu, n, nodes, numbers);
 	h->node_number = numbers;
 	int *number = arena_array(a, int, n), *node = arena_array(a, int, n);
