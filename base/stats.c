@@ -49,7 +49,8 @@ struct stats_interval stats_next80(const double *x, size_t n, struct arena *a)
 			at_rank(sorted, n, 0.1 * (double)(n + 1)), at_rank(sorted, n, 0.9 * (double)(n + 1))};
 	double median = gsl_stats_median_from_sorted_data(sorted, 1, n), half = 0;
 	if (n > 1)
-		half = gsl_cdf_tdist_Pinv(0.9, (double)(n - 1)) * gsl_stats_sd(sorted, 1, n) * sqrt(1 + 1 / (double)n);
+		half = gsl_cdf_tdist_Pinv(0.9, (double)(n - 1)) * gsl_stats_sd(sorted, 1, n) *
+		       sqrt(1 + 1 / (double)n);
 	return (struct stats_interval){median - half, median + half};
 }
 
@@ -67,8 +68,8 @@ struct points {
 
 static int points_alloc(struct points *p, size_t n)
 {
-	*p = (struct points){gsl_multifit_robust_alloc(gsl_multifit_robust_bisquare, n, 2), gsl_matrix_alloc(n, 2),
-		gsl_vector_alloc(n), gsl_vector_alloc(2), gsl_matrix_alloc(2, 2)};
+	*p = (struct points){gsl_multifit_robust_alloc(gsl_multifit_robust_bisquare, n, 2),
+		gsl_matrix_alloc(n, 2), gsl_vector_alloc(n), gsl_vector_alloc(2), gsl_matrix_alloc(2, 2)};
 	return p->work && p->design && p->y && p->coefficients && p->covariance ? 0 : -1;
 }
 
@@ -88,8 +89,8 @@ static void set_point(struct points *p, size_t i, double x, double y, double sca
 	gsl_vector_set(p->y, i, y / scale);
 }
 
-/* Not having settled after the iterations that GSL allows is no failure: the weights then move in a circle, and any
-   of them will do. */
+/* Not having settled after the iterations that GSL allows is no failure: the weights then move in a circle,
+   and any of them will do. */
 static int fit(struct points *p, double *a, double *b)
 {
 	int rc = gsl_multifit_robust(p->design, p->y, p->coefficients, p->covariance, p->work);
@@ -99,8 +100,8 @@ static int fit(struct points *p, double *a, double *b)
 	return (rc == GSL_SUCCESS || rc == GSL_EMAXITER) && isfinite(*a) && isfinite(*b) ? 0 : -1;
 }
 
-static int bootstrap(struct points *p, const double *x, const double *y, const double *scale, size_t n, gsl_rng *rng,
-	struct arena *arena, struct stats_line *out)
+static int bootstrap(struct points *p, const double *x, const double *y, const double *scale, size_t n,
+	gsl_rng *rng, struct arena *arena, struct stats_line *out)
 {
 	double *a = arena_array(arena, double, BOOTSTRAPS), *b = arena_array(arena, double, BOOTSTRAPS);
 	size_t done = 0;
@@ -121,8 +122,8 @@ static int bootstrap(struct points *p, const double *x, const double *y, const d
 	return 0;
 }
 
-static int fit_all(struct points *p, const double *x, const double *y, const double *scale, size_t n, gsl_rng *rng,
-	struct arena *a, struct stats_line *out)
+static int fit_all(struct points *p, const double *x, const double *y, const double *scale, size_t n,
+	gsl_rng *rng, struct arena *a, struct stats_line *out)
 {
 	for (size_t i = 0; i < n; i++)
 		set_point(p, i, x[i], y[i], scale[i]);
@@ -134,8 +135,8 @@ static int fit_all(struct points *p, const double *x, const double *y, const dou
 	return bootstrap(p, x, y, scale, n, rng, a, out);
 }
 
-int stats_fit_line(const double *x, const double *y, const double *scale, size_t n, uint64_t seed, struct arena *a,
-	struct stats_line *out)
+int stats_fit_line(const double *x, const double *y, const double *scale, size_t n, uint64_t seed,
+	struct arena *a, struct stats_line *out)
 {
 	struct points p;
 	size_t same = 0;

@@ -14,6 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics.h>
+
 #include "base/file.h"
 #include "hw/measure_kernels.h"
 #include "hw/measure_rounds.h"
@@ -48,7 +51,8 @@ static size_t whole_huge(size_t bytes)
 	return (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
 }
 
-/* Binding is advice: where the kernel has no NUMA, or forbids it, there is nothing to choose or nobody to ask. */
+/* Binding is advice: where the kernel has no NUMA, or forbids it, there is nothing to choose or nobody to
+   ask. */
 static void bind_to(void *p, size_t bytes, int node)
 {
 #ifdef SYS_mbind
@@ -131,15 +135,17 @@ static void *work(void *arg)
 	return NULL;
 }
 
-double measure_parallel(const int *cpu, unsigned n, double seconds, measure_work_fn *fn, void *ctx)
+struct measure_rates measure_parallel(
+	const int *cpu, unsigned n, double seconds, measure_work_fn *fn, void *ctx)
 {
 	struct crew crew = {.fn = fn, .ctx = ctx, .seconds = seconds};
 	struct worker *w = calloc(n, sizeof(*w));
+	struct measure_rates rates = {0, 0};
 	double first = INFINITY, last = 0, done = 0;
 	unsigned started = 0;
 
 	if (!w)
-		return -1;
+		return (struct measure_rates){-1, -1};
 	for (; started < n; started++) {
 		w[started] = (struct worker){.crew = &crew, .thread = started, .cpu = cpu[started]};
 		if (pthread_create(&w[started].id, NULL, work, &w[started]))
@@ -153,9 +159,34 @@ double measure_parallel(const int *cpu, unsigned n, double seconds, measure_work
 		first = fmin(first, w[i].begin);
 		last = fmax(last, w[i].end);
 		done += w[i].done;
+		rates.each += w[i].done / (w[i].end - w[i].begin);
 	}
 	free(w);
-	return started == n ? done / (last - first) : -1;
+	rates.together = done / (last - first);
+	return started == n ? rates : (struct measure_rates){-1, -1};
+}
+
+void measure_slices_begin(struct measure_slices *s)
+{
+	s->begin = s->last = measure_now();
+	s->n = 0;
+}
+
+double measure_slices_add(struct measure_slices *s, double amount)
+{
+	double now = measure_now();
+
+	s->rate[s->n++ % MEASURE_SLICES] = amount / (now - s->last);
+	s->last = now;
+	return now;
+}
+
+double measure_slices_end(struct measure_slices *s)
+{
+	size_t n = s->n < MEASURE_SLICES ? s->n : MEASURE_SLICES;
+
+	gsl_sort(s->rate, 1, n);
+	return gsl_stats_median_from_sorted_data(s->rate, 1, n) * (s->last - s->begin);
 }
 
 /* ---- results ---- */
@@ -171,10 +202,11 @@ void measure_note(struct measure *m, const char *fmt, ...)
 	VEC_PUSH(&m->out->notes, m->a, arena_strdup(m->a, text));
 }
 
-struct measure_fit *measure_add_fit(struct measure *m, enum measure_part part, const char *name, const char *what,
-	const double *x, const double *y, const double *scale, size_t n)
+struct measure_fit *measure_add_fit(struct measure *m, enum measure_part part, const char *name,
+	const char *what, const double *x, const double *y, const double *scale, size_t n)
 {
-	struct measure_fit fit = {.part = part, .name = name, .what = what, .x = x, .y = y, .n = n, .derived = ""};
+	struct measure_fit fit = {
+		.part = part, .name = name, .what = what, .x = x, .y = y, .n = n, .derived = ""};
 
 	if (stats_fit_line(x, y, scale, n, 1, m->a, &fit.line))
 		return NULL;
@@ -182,7 +214,8 @@ struct measure_fit *measure_add_fit(struct measure *m, enum measure_part part, c
 	return &m->out->fits.at[m->out->fits.n - 1];
 }
 
-const struct measure_number *measure_find(const struct measurement *m, enum measure_part part, const char *name)
+const struct measure_number *measure_find(
+	const struct measurement *m, enum measure_part part, const char *name)
 {
 	for (size_t i = 0; i < m->numbers.n; i++)
 		if (m->numbers.at[i].part == part && !strcmp(m->numbers.at[i].name, name))
@@ -216,14 +249,15 @@ static double repetition_s(const struct measure_item *item, size_t n, double sec
 	return free_items > 0 ? fmin(fmax(rest / free_items, 0.001), 0.1) : 0;
 }
 
-int measure_rounds(struct measure *m, enum measure_part part, const struct measure_item *item, size_t n, double seconds,
-	void *ctx, struct err *err)
+int measure_rounds(struct measure *m, enum measure_part part, const struct measure_item *item, size_t n,
+	double seconds, void *ctx, struct err *err)
 {
 	double begin = measure_now(), free_s = repetition_s(item, n, seconds);
 	size_t first = m->out->numbers.n;
 
 	for (size_t i = 0; i < n; i++) {
-		struct measure_number number = {.part = part, .name = item[i].name, .what = item[i].what, .dim = item[i].dim};
+		struct measure_number number = {
+			.part = part, .name = item[i].name, .what = item[i].what, .dim = item[i].dim};
 		VEC_PUSH(&m->out->numbers, m->a, number);
 	}
 	for (int round = 0; round < MAX_ROUNDS; round++) {
@@ -233,7 +267,8 @@ int measure_rounds(struct measure *m, enum measure_part part, const struct measu
 			/* Once there are three of each, the last round may stop half way. */
 			if (round >= MIN_ROUNDS && used > seconds)
 				return 0;
-			double s = item[i].fn(ctx, &item[i], item[i].least_s > 0 ? item[i].least_s : free_s, err);
+			double s = item[i].fn(
+				ctx, &item[i], item[i].least_s > 0 ? item[i].least_s : free_s, err);
 			if (s < 0 || check_interrupt(m, err))
 				return -1;
 			VEC_PUSH(&m->out->numbers.at[first + i].sample, m->a, s);
@@ -268,7 +303,8 @@ struct probe_ctx {
 static double probe_work(void *arg, unsigned thread, double until)
 {
 	const struct probe_ctx *p = arg;
-	size_t slice = p->m->probe_bytes / p->m->threads / 64 * 64, at = 0, step = slice < 1u << 20 ? slice : 1u << 20;
+	size_t slice = p->m->probe_bytes / p->m->threads / 64 * 64, at = 0,
+	       step = slice < 1u << 20 ? slice : 1u << 20;
 	const char *mine = (const char *)p->m->probe_memory + slice * thread;
 	double done = 0;
 
@@ -294,9 +330,9 @@ static int probe(struct measure *m, struct measure_probe *out, struct err *err)
 
 	for (int i = 0; i < PROBE_REPEATS; i++) {
 		p.read = false;
-		fma[i] = measure_parallel(m->out->host.thread_cpu, m->threads, PROBE_S, probe_work, &p);
+		fma[i] = measure_parallel(m->out->host.thread_cpu, m->threads, PROBE_S, probe_work, &p).each;
 		p.read = true;
-		read[i] = measure_parallel(m->out->host.thread_cpu, m->threads, PROBE_S, probe_work, &p);
+		read[i] = measure_parallel(m->out->host.thread_cpu, m->threads, PROBE_S, probe_work, &p).each;
 		if (fma[i] < 0 || read[i] < 0)
 			return err_set(err, ERR_IO, "cannot start %u threads", m->threads);
 		if (check_interrupt(m, err))
@@ -326,11 +362,11 @@ static void read_usage(struct usage *u, struct arena *a)
 	size_t len;
 
 	if (!file_read("/proc/stat", 16u << 20, a, &text, &len, NULL))
-		sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice_, &kernel, &idle, &wait, &irq, &soft,
-			&steal);
+		sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice_, &kernel, &idle,
+			&wait, &irq, &soft, &steal);
 	getrusage(RUSAGE_SELF, &r);
-	*u = (struct usage){measure_now(), (double)(user + nice_ + kernel + irq + soft) / tick, (double)steal / tick,
-		seconds_of(r.ru_utime) + seconds_of(r.ru_stime)};
+	*u = (struct usage){measure_now(), (double)(user + nice_ + kernel + irq + soft) / tick,
+		(double)steal / tick, seconds_of(r.ru_utime) + seconds_of(r.ru_stime)};
 }
 
 static double apart(double x, double y)
@@ -350,14 +386,21 @@ static void judge(struct measure *m, enum measure_part part, const struct usage 
 	double read = apart(n->before.read_bytes_s, n->after.read_bytes_s);
 	double others = (n->others_cores + n->steal_cores) / m->out->host.threads;
 	if (fma > NOISE_LIMIT)
-		measure_note(m, "%s: multiply-adds ran at %.4g GFLOP/s before and %.4g after; intervals are wider by %.0f %%: repeat when the machine is quiet",
+		measure_note(m,
+			"%s: multiply-adds ran at %.4g GFLOP/s before and %.4g after; intervals are wider by "
+			"%.0f %%: repeat when the machine is quiet",
 			name, n->before.fma_flops_s / 1e9, n->after.fma_flops_s / 1e9, fma * 100);
 	if (read > NOISE_LIMIT)
-		measure_note(m, "%s: DRAM was read at %.4g GB/s before and %.4g after; intervals are wider by %.0f %%: repeat when the machine is quiet",
+		measure_note(m,
+			"%s: DRAM was read at %.4g GB/s before and %.4g after; intervals are wider by %.0f "
+			"%%: repeat when the machine is quiet",
 			name, n->before.read_bytes_s / 1e9, n->after.read_bytes_s / 1e9, read * 100);
 	if (others > NOISE_LIMIT)
-		measure_note(m, "%s: others kept %.2f of %u processors busy (%.2f of them other guests of this host); intervals are wider by %.0f %%: repeat when they have finished",
-			name, n->others_cores + n->steal_cores, m->out->host.threads, n->steal_cores, others * 100);
+		measure_note(m,
+			"%s: others kept %.2f of %u processors busy (%.2f of them other guests of this "
+			"host); intervals are wider by %.0f %%: repeat when they have finished",
+			name, n->others_cores + n->steal_cores, m->out->host.threads, n->steal_cores,
+			others * 100);
 	double worst = fmax(fma, read);
 	n->widened = fmax(worst > NOISE_LIMIT ? worst : 0, others > NOISE_LIMIT ? others : 0);
 }
@@ -374,8 +417,8 @@ static size_t beyond_caches(const struct measure_host *h, size_t least)
 	return (size_t)bytes;
 }
 
-static int measure_part(struct measure *m, enum measure_part part, struct measure_drive *drive, double seconds,
-	struct err *err)
+static int measure_part(struct measure *m, enum measure_part part, struct measure_drive *drive,
+	double seconds, struct err *err)
 {
 	switch (part) {
 	case MEASURE_RAM:
@@ -443,7 +486,9 @@ static int run_with_memory(struct measure *m, struct err *err)
 	if (!m->probe_memory)
 		return err_set(err, ERR_NOMEM, "no %zu MiB of memory to measure with", m->probe_bytes >> 20);
 	memset(m->probe_memory, 1, m->probe_bytes);
-	int rc = m->o->part[MEASURE_DISK] ? measure_drive_open(m, part_seconds(m->o, MEASURE_DISK), &drive, err) : 0;
+	int rc = m->o->part[MEASURE_DISK]
+			 ? measure_drive_open(m, part_seconds(m->o, MEASURE_DISK), &drive, err)
+			 : 0;
 	if (!rc)
 		rc = run_parts(m, drive, err);
 	measure_drive_close(drive);
@@ -462,11 +507,14 @@ int measure_run(const struct measure_options *o, struct arena *a, struct measure
 	if (measure_host_read(a, &m.out->host, err))
 		return -1;
 	if (o->threads > m.out->host.threads)
-		return err_set(err, ERR_USAGE, "%u threads are more than the %u processors that may be used here", o->threads,
+		return err_set(err, ERR_USAGE,
+			"%u threads are more than the %u processors that may be used here", o->threads,
 			m.out->host.threads);
 	m.threads = m.out->threads = o->threads ? o->threads : m.out->host.quota;
 	if (!o->threads && m.out->host.quota < m.out->host.threads)
-		measure_note(&m, "a limit on this container lets %u of %u processors run at once; no more threads were used",
+		measure_note(&m,
+			"a limit on this container lets %u of %u processors run at once; no more threads "
+			"were used",
 			m.out->host.quota, m.out->host.threads);
 	gmtime_r(&now, &utc);
 	strftime(m.out->date, sizeof(m.out->date), "%Y-%m-%d", &utc);

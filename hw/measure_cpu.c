@@ -1,9 +1,10 @@
 /*
- * Processors: multiply-adds, products with quantized weights by type, level of instructions and threads, and what it
- * costs to hand all threads one operation and meet again.
+ * Processors: multiply-adds, products with quantized weights by type, level of instructions and threads, and
+ * what it costs to hand all threads one operation and meet again.
  *
- * Products run on data that stays in each core's second-level cache: their rate is the ceiling that the kernel sets,
- * whatever the DRAM can do. All threads read the same weights and inputs, of which every core then has its copy.
+ * Products run on data that stays in each core's second-level cache: their rate is the ceiling that the
+ * kernel sets, whatever the DRAM can do. All threads read the same weights and inputs, of which every core
+ * then has its copy.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -12,12 +13,14 @@
 #include "hw/measure_rounds.h"
 
 #define WEIGHT_BYTES (64u << 10)
-#define MAX_CHUNKS 8    /* of a row: 2048 weights */
-#define FLOAT_CHUNKS 2  /* of a row with many columns: 8 of 512 floats fit the first-level cache */
-#define PAD 192         /* between columns: else all begin in the same set of the cache */
+#define MAX_CHUNKS 8   /* of a row: 2048 weights */
+#define FLOAT_CHUNKS 2 /* of a row with many columns: 8 of 512 floats fit the first-level cache */
+#define PAD 192	       /* between columns: else all begin in the same set of the cache */
 #define COLUMN_BYTES (MAX_CHUNKS * 1024 + PAD)
 #define LINE 64
-#define BARRIERS 10     /* between two looks at the clock */
+#define PASSES 4    /* of the weights, between two looks at the clock */
+#define FMAS 256    /* the same of multiply-adds */
+#define BARRIERS 10 /* the same of barriers */
 
 enum { ARG_TYPE, ARG_LEVEL, ARG_THREADS, ARG_COLUMNS };
 
@@ -33,12 +36,13 @@ struct cpu {
 	_Alignas(LINE) atomic_bool over;
 };
 
-static double run(struct cpu *c, const struct measure_item *item, double seconds, measure_work_fn *fn, struct err *err)
+static double run(
+	struct cpu *c, const struct measure_item *item, double seconds, measure_work_fn *fn, struct err *err)
 {
 	unsigned n = (unsigned)item->arg[ARG_THREADS];
 
 	c->item = item;
-	double rate = measure_parallel(c->m->out->host.thread_cpu, n, seconds, fn, c);
+	double rate = measure_parallel(c->m->out->host.thread_cpu, n, seconds, fn, c).each;
 	return rate < 0 ? err_set(err, ERR_IO, "cannot start %u threads", n) : rate;
 }
 
@@ -48,15 +52,15 @@ static double multiply_add(void *ctx, unsigned thread, double until)
 {
 	const struct cpu *c = ctx;
 	kernel_fma_fn *fma = kernel_fma((enum kernel_level)c->item->arg[ARG_LEVEL]);
-	double done = 0;
+	struct measure_slices s;
 
 	(void)thread;
+	measure_slices_begin(&s);
 	do {
-		float sum = fma(64);
+		float sum = fma(FMAS);
 		MEASURE_KEEP(sum);
-		done += 64.0 * KERNEL_FMA_FLOPS;
-	} while (measure_now() < until);
-	return done;
+	} while (measure_slices_add(&s, (double)FMAS * KERNEL_FMA_FLOPS) < until);
+	return measure_slices_end(&s);
 }
 
 static double run_fma(void *ctx, const struct measure_item *item, double seconds, struct err *err)
@@ -75,18 +79,21 @@ static double multiply(void *ctx, unsigned thread, double until)
 	kernel_dot_fn *dot = kernel_dot(type, (enum kernel_level)c->item->arg[ARG_LEVEL], columns);
 	size_t chunks = columns == 1 || f->integer ? MAX_CHUNKS : FLOAT_CHUNKS, row = chunks * f->chunk_bytes;
 	size_t rows = WEIGHT_BYTES / row;
+	double amount = (double)(PASSES * rows) *
+			(columns == 1 ? (double)row : 2.0 * KERNEL_CHUNK * (double)(chunks * columns));
 	float out[KERNEL_COLUMNS];
-	double done = 0;
+	struct measure_slices s;
 
 	(void)thread;
+	measure_slices_begin(&s);
 	do {
-		for (size_t i = 0; i < rows; i++) {
-			dot(&c->tables, chunks, c->weights[type] + i * row, c->inputs[type], COLUMN_BYTES, out);
+		for (size_t i = 0; i < PASSES * rows; i++) {
+			dot(&c->tables, chunks, c->weights[type] + i % rows * row, c->inputs[type],
+				COLUMN_BYTES, out);
 			__asm__ volatile("" : : "r"(out) : "memory");
 		}
-		done += (double)rows * (columns == 1 ? (double)row : 2.0 * KERNEL_CHUNK * (double)(chunks * columns));
-	} while (measure_now() < until);
-	return done;
+	} while (measure_slices_add(&s, amount) < until);
+	return measure_slices_end(&s);
 }
 
 static double run_product(void *ctx, const struct measure_item *item, double seconds, struct err *err)
@@ -123,17 +130,18 @@ static double meet_often(void *ctx, unsigned thread, double until)
 {
 	struct cpu *c = ctx;
 	unsigned n = (unsigned)c->item->arg[ARG_THREADS];
-	double done = 0;
+	struct measure_slices s;
 
-	for (bool over = false; !over; done += BARRIERS) {
+	measure_slices_begin(&s);
+	for (bool over = false; !over;) {
 		for (int i = 0; i < BARRIERS - 1; i++)
 			meet(c, n);
 		if (thread == 0)
-			atomic_store(&c->over, measure_now() >= until);
+			atomic_store(&c->over, measure_slices_add(&s, BARRIERS) >= until);
 		meet(c, n); /* so that all read the same */
 		over = atomic_load(&c->over);
 	}
-	return thread == 0 ? done : 0;
+	return thread == 0 ? measure_slices_end(&s) : 0;
 }
 
 static double run_barrier(void *ctx, const struct measure_item *item, double seconds, struct err *err)
@@ -160,22 +168,32 @@ static void add_fma(struct cpu *c, struct items *items, enum kernel_level level,
 {
 	struct arena *a = c->m->a;
 	struct measure_item item = {.name = arena_printf(a, "fma.%s.t%u", kernel_level_name(level), threads),
-		.what = arena_printf(a, "FP32 multiply-adds on registers, %s, %s", kernel_level_name(level), threads_text(a, threads)),
-		.dim = UNIT_FLOP_RATE, .fn = run_fma, .arg = {0, (int)level, (int)threads, 0}};
+		.what = arena_printf(a, "FP32 multiply-adds on registers, %s, %s", kernel_level_name(level),
+			threads_text(a, threads)),
+		.dim = UNIT_FLOP_RATE,
+		.fn = run_fma,
+		.arg = {0, (int)level, (int)threads, 0}};
 
 	VEC_PUSH(items, a, item);
 }
 
-static void add_products(struct cpu *c, struct items *items, enum kernel_type type, enum kernel_level level, unsigned threads)
+static void add_products(
+	struct cpu *c, struct items *items, enum kernel_type type, enum kernel_level level, unsigned threads)
 {
 	struct arena *a = c->m->a;
 	const char *name = kernel_format[type].name, *by = kernel_level_name(level);
 	struct measure_item one = {.name = arena_printf(a, "%s.decode.%s.t%u", name, by, threads),
-		.what = arena_printf(a, "bytes of %s weights times one row, %s, %s", name, by, threads_text(a, threads)),
-		.dim = UNIT_BYTES_RATE, .fn = run_product, .arg = {(int)type, (int)level, (int)threads, 1}};
+		.what = arena_printf(
+			a, "bytes of %s weights times one row, %s, %s", name, by, threads_text(a, threads)),
+		.dim = UNIT_BYTES_RATE,
+		.fn = run_product,
+		.arg = {(int)type, (int)level, (int)threads, 1}};
 	struct measure_item many = {.name = arena_printf(a, "%s.prefill.%s.t%u", name, by, threads),
-		.what = arena_printf(a, "%s weights times %d rows, %s, %s", name, KERNEL_COLUMNS, by, threads_text(a, threads)),
-		.dim = UNIT_FLOP_RATE, .fn = run_product, .arg = {(int)type, (int)level, (int)threads, KERNEL_COLUMNS}};
+		.what = arena_printf(a, "%s weights times %d rows, %s, %s", name, KERNEL_COLUMNS, by,
+			threads_text(a, threads)),
+		.dim = UNIT_FLOP_RATE,
+		.fn = run_product,
+		.arg = {(int)type, (int)level, (int)threads, KERNEL_COLUMNS}};
 
 	VEC_PUSH(items, a, one);
 	VEC_PUSH(items, a, many);
@@ -185,8 +203,11 @@ static void add_barrier(struct cpu *c, struct items *items, unsigned threads)
 {
 	struct arena *a = c->m->a;
 	struct measure_item item = {.name = arena_printf(a, "barrier.t%u", threads),
-		.what = arena_printf(a, "%s meet at a spinning barrier, once an operation of a graph", threads_text(a, threads)),
-		.dim = UNIT_TIME, .fn = run_barrier, .arg = {0, 0, (int)threads, 0}};
+		.what = arena_printf(a, "%s meet at a spinning barrier, once an operation of a graph",
+			threads_text(a, threads)),
+		.dim = UNIT_TIME,
+		.fn = run_barrier,
+		.arg = {0, 0, (int)threads, 0}};
 
 	VEC_PUSH(items, a, item);
 }
@@ -213,7 +234,8 @@ static void list_items(struct cpu *c, struct items *items)
 			add_barrier(c, items, t);
 		for (int l = 0; l < KERNEL_LEVEL_N; l++) {
 			enum kernel_level level = (enum kernel_level)l;
-			if (!kernel_level_runs(level) || !(level == best ? t == 1 || whole : t == 1 && compared(level)))
+			if (!kernel_level_runs(level) ||
+				!(level == best ? t == 1 || whole : t == 1 && compared(level)))
 				continue;
 			add_fma(c, items, level, t);
 			for (int type = 0; type < KERNEL_TYPE_N; type++)
@@ -222,7 +244,8 @@ static void list_items(struct cpu *c, struct items *items)
 	}
 }
 
-/* Memory that begins with a line of the cache, as engines' tensors do: else every other load would touch two. */
+/* Memory that begins with a line of the cache, as engines' tensors do: else every other load would touch two.
+ */
 static char *whole_lines(struct arena *a, size_t bytes)
 {
 	char *p = arena_alloc(a, bytes + LINE);

@@ -1,9 +1,10 @@
 /*
- * A drive: reads of a file by block size and depth of queue, around the page cache, and through mmap with the cache cold
- * and warm. Offsets are random, for what an engine reads is scattered over a file of many gigabytes.
+ * A drive: reads of a file by block size and depth of queue, around the page cache, and through mmap with the
+ * cache cold and warm. Offsets are random, for what an engine reads is scattered over a file of many
+ * gigabytes.
  *
- * The file is either the user's, only read, or one of our own. That one has no name from the moment it exists, so that
- * nothing is left behind however the program ends.
+ * The file is either the user's, only read, or one of our own. That one has no name from the moment it
+ * exists, so that nothing is left behind however the program ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@
 #define FILE_PER_SECOND (64u << 20) /* of measuring: a short run writes little */
 #define MAX_DEPTH 32
 #define BUFFER_BYTES (4 * BIG_BLOCK) /* reads under way may share it: nobody looks at what comes */
-#define REGION (64u << 20)           /* read through the page cache in one repetition */
+#define REGION (64u << 20)	     /* read through the page cache in one repetition */
 
 static const size_t blocks[] = {PAGE, 64u << 10, 1u << 20, BIG_BLOCK};
 static const char *const block_names[] = {"4KiB", "64KiB", "1MiB", "16MiB"};
@@ -37,14 +38,14 @@ static const unsigned depths[] = {1, 4, MAX_DEPTH};
 
 struct measure_drive {
 	struct measure *m;
-	const char *path;    /* the file, or the folder of ours */
+	const char *path; /* the file, or the folder of ours */
 	bool own;
-	int direct, cached;  /* the same file, opened around the page cache and through it */
+	int direct, cached; /* the same file, opened around the page cache and through it */
 	uint64_t bytes;
-	struct uring *ring;  /* NULL: threads read */
+	struct uring *ring; /* NULL: threads read */
 	char *buffer;
-	uint64_t drawn;      /* random numbers so far */
-	bool sticky;         /* the page cache did not let go of what it was told to */
+	uint64_t drawn; /* random numbers so far */
+	bool sticky;	/* the page cache did not let go of what it was told to */
 	/* of the item under way */
 	size_t block;
 	char *mapped;
@@ -66,7 +67,9 @@ static int refuse_memory(const struct measure_drive *d, struct err *err)
 	if (fstatfs(d->cached, &fs))
 		return io_error(d, "look at", errno, err);
 	if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
-		return err_set(err, ERR_INPUT, "'%s' is on tmpfs, which is memory and no drive; name a folder on a drive with --file",
+		return err_set(err, ERR_INPUT,
+			"'%s' is on tmpfs, which is memory and no drive; name a folder on a drive with "
+			"--file",
 			d->path);
 	return 0;
 }
@@ -80,7 +83,9 @@ static int open_direct(struct measure_drive *d, int flags, struct err *err)
 	d->direct = open(self, flags | O_DIRECT | O_CLOEXEC);
 	if (d->direct < 0 && errno == EINVAL)
 		return err_set(err, ERR_INPUT,
-			"the file system of '%s' cannot read around the page cache (O_DIRECT); name a folder on another with --file", d->path);
+			"the file system of '%s' cannot read around the page cache (O_DIRECT); name a folder "
+			"on another with --file",
+			d->path);
 	return d->direct < 0 ? io_error(d, "open", errno, err) : 0;
 }
 
@@ -96,7 +101,8 @@ static int open_theirs(struct measure_drive *d, struct err *err)
 		return io_error(d, "find the size of", errno, err);
 	d->bytes = (uint64_t)end;
 	if (d->bytes < MIN_FILE)
-		return err_set(err, ERR_INPUT, "'%s' has less than %u MiB, too little to read at random", d->path, MIN_FILE >> 20);
+		return err_set(err, ERR_INPUT, "'%s' has less than %u MiB, too little to read at random",
+			d->path, MIN_FILE >> 20);
 	return 0;
 }
 
@@ -113,7 +119,8 @@ static int choose_size(struct measure_drive *d, double seconds, struct err *err)
 		d->bytes = free_bytes / 4;
 	d->bytes = d->bytes / BIG_BLOCK * BIG_BLOCK;
 	if (d->bytes < MIN_FILE)
-		return err_set(err, ERR_IO, "only %u MiB are free at '%s'; a file of %u MiB may take a quarter of them",
+		return err_set(err, ERR_IO,
+			"only %u MiB are free at '%s'; a file of %u MiB may take a quarter of them",
 			(unsigned)(free_bytes >> 20), d->path, MIN_FILE >> 20);
 	return 0;
 }
@@ -158,9 +165,11 @@ static int open_drive(struct measure_drive *d, double seconds, struct err *err)
 		return err_set(err, ERR_NOMEM, "no %u MiB of memory to read into", BUFFER_BYTES >> 20);
 	d->ring = uring_open(MAX_DEPTH);
 	if (!d->ring)
-		measure_note(d->m, "disk: io_uring cannot be used here (%s); queues are threads that read", strerror(errno));
+		measure_note(d->m, "disk: io_uring cannot be used here (%s); queues are threads that read",
+			strerror(errno));
 	d->m->out->drive_bytes = capacity(d);
-	d->m->out->drive = arena_printf(d->m->a, "%s '%s'", d->own ? "a file of our own in" : "the file", d->path);
+	d->m->out->drive =
+		arena_printf(d->m->a, "%s '%s'", d->own ? "a file of our own in" : "the file", d->path);
 	return 0;
 }
 
@@ -168,7 +177,8 @@ int measure_drive_open(struct measure *m, double seconds, struct measure_drive *
 {
 	struct measure_drive *d = arena_new(m->a, struct measure_drive);
 
-	*d = (struct measure_drive){.m = m, .path = m->o->file ? m->o->file : ".", .direct = -1, .cached = -1};
+	*d = (struct measure_drive){
+		.m = m, .path = m->o->file ? m->o->file : ".", .direct = -1, .cached = -1};
 	*out = d;
 	return open_drive(d, seconds, err);
 }
@@ -215,8 +225,10 @@ static int write_whole(struct measure_drive *d, uint64_t at, struct err *err)
 static int write_file(struct measure_drive *d, struct err *err)
 {
 	struct measure *m = d->m;
-	struct measure_number number = {.part = MEASURE_DISK, .name = "write.16MiB.q1",
-		.what = "writes of 16 MiB, one after the other, around the page cache", .dim = UNIT_BYTES_RATE};
+	struct measure_number number = {.part = MEASURE_DISK,
+		.name = "write.16MiB.q1",
+		.what = "writes of 16 MiB, one after the other, around the page cache",
+		.dim = UNIT_BYTES_RATE};
 
 	for (uint64_t at = 0; at < d->bytes; at += BIG_BLOCK) {
 		fill_block(d->buffer, at / BIG_BLOCK);
@@ -254,7 +266,8 @@ static int start_one(struct measure_drive *d, unsigned tag, struct err *err)
 	return 0;
 }
 
-/* `depth` under way until the time is over; then the rest is waited for. All must be: they write to our buffer. */
+/* `depth` under way until the time is over; then the rest is waited for. All must be: they write to our
+   buffer. */
 static double read_by_ring(struct measure_drive *d, unsigned depth, double seconds, struct err *err)
 {
 	double begin = measure_now(), done = 0;
@@ -301,7 +314,7 @@ static double read_by_threads(struct measure_drive *d, unsigned depth, double se
 
 	for (unsigned i = 0; i < depth; i++)
 		cpu[i] = h->thread_cpu[i % d->m->threads];
-	double rate = measure_parallel(cpu, depth, seconds, read_blocks, d);
+	double rate = measure_parallel(cpu, depth, seconds, read_blocks, d).together;
 	if (rate < 0)
 		return err_set(err, ERR_IO, "cannot start %u threads", depth);
 	return d->failed ? io_error(d, "read", d->failed, err) : rate;
@@ -315,7 +328,8 @@ static double run_direct(void *ctx, const struct measure_item *item, double seco
 	unsigned depth = (unsigned)item->arg[ARG_DEPTH];
 
 	d->block = (size_t)item->arg[ARG_BLOCK];
-	return d->ring && depth > 1 ? read_by_ring(d, depth, seconds, err) : read_by_threads(d, depth, seconds, err);
+	return d->ring && depth > 1 ? read_by_ring(d, depth, seconds, err)
+				    : read_by_threads(d, depth, seconds, err);
 }
 
 /* ---- through the page cache ---- */
@@ -384,7 +398,8 @@ static double read_slice(void *ctx, unsigned thread, double until)
 	return done;
 }
 
-static double pass(struct measure_drive *d, const struct measure_item *item, uint64_t from, double seconds, struct err *err)
+static double pass(struct measure_drive *d, const struct measure_item *item, uint64_t from, double seconds,
+	struct err *err)
 {
 	static measure_work_fn *const fns[] = {touch_slice, touch_pages, read_slice};
 	enum way way = (enum way)item->arg[ARG_WAY];
@@ -396,7 +411,7 @@ static double pass(struct measure_drive *d, const struct measure_item *item, uin
 	if (d->mapped == MAP_FAILED)
 		return io_error(d, "map", errno, err);
 	madvise(d->mapped, REGION, way == WAY_MMAP_RANDOM ? MADV_RANDOM : MADV_SEQUENTIAL);
-	double rate = measure_parallel(d->m->out->host.thread_cpu, n, seconds, fns[way], d);
+	double rate = measure_parallel(d->m->out->host.thread_cpu, n, seconds, fns[way], d).together;
 	munmap(d->mapped, REGION);
 	if (rate < 0)
 		return err_set(err, ERR_IO, "cannot start %u threads", n);
@@ -427,22 +442,33 @@ static void add_direct(struct measure_drive *d, struct items *items)
 
 	for (size_t b = 0; b < ARRAY_LEN(blocks); b++) {
 		for (size_t q = 0; q < ARRAY_LEN(depths); q++) {
-			struct measure_item item = {.name = arena_printf(a, "read.%s.q%u", block_names[b], depths[q]),
-				.what = arena_printf(a, "random reads of %s around the page cache, %u at once", block_names[b], depths[q]),
-				.dim = UNIT_BYTES_RATE, .fn = run_direct, .arg = {(int)blocks[b], (int)depths[q]}};
+			struct measure_item item = {
+				.name = arena_printf(a, "read.%s.q%u", block_names[b], depths[q]),
+				.what = arena_printf(a,
+					"random reads of %s around the page cache, %u at once",
+					block_names[b], depths[q]),
+				.dim = UNIT_BYTES_RATE,
+				.fn = run_direct,
+				.arg = {(int)blocks[b], (int)depths[q]}};
 			VEC_PUSH(items, a, item);
 		}
 	}
 }
 
-static void add_cached(struct measure_drive *d, struct items *items, enum way way, bool warm, unsigned threads)
+static void add_cached(
+	struct measure_drive *d, struct items *items, enum way way, bool warm, unsigned threads)
 {
 	static const char *const names[] = {"mmap", "mmap-random", "read"},
-				 *const what[] = {"through mmap, in sequence", "through mmap, 4 KiB at random", "by read, 1 MiB in sequence"};
+				 *const what[] = {"through mmap, in sequence",
+					 "through mmap, 4 KiB at random", "by read, 1 MiB in sequence"};
 	struct arena *a = d->m->a;
-	struct measure_item item = {.name = arena_printf(a, "%s.%s.t%u", names[way], warm ? "warm" : "cold", threads),
-		.what = arena_printf(a, "%s, page cache %s, %u thread%s", what[way], warm ? "warm" : "cold", threads, threads == 1 ? "" : "s"),
-		.dim = UNIT_BYTES_RATE, .fn = run_cached, .arg = {(int)way, warm, (int)threads}};
+	struct measure_item item = {
+		.name = arena_printf(a, "%s.%s.t%u", names[way], warm ? "warm" : "cold", threads),
+		.what = arena_printf(a, "%s, page cache %s, %u thread%s", what[way], warm ? "warm" : "cold",
+			threads, threads == 1 ? "" : "s"),
+		.dim = UNIT_BYTES_RATE,
+		.fn = run_cached,
+		.arg = {(int)way, warm, (int)threads}};
 
 	VEC_PUSH(items, a, item);
 }
@@ -459,8 +485,8 @@ static void list_items(struct measure_drive *d, struct items *items)
 	add_cached(d, items, WAY_MMAP_RANDOM, false, 1);
 }
 
-/* One request at a time takes a + b x bytes. Distances count relative to the median of their block size: else only
-   the large blocks would. */
+/* One request at a time takes a + b x bytes. Distances count relative to the median of their block size: else
+   only the large blocks would. */
 static void fit_request(struct measure_drive *d)
 {
 	struct measure *m = d->m;
@@ -470,16 +496,18 @@ static void fit_request(struct measure_drive *d)
 	char latency[32], rate[32];
 
 	for (size_t b = 0; b < ARRAY_LEN(blocks); b++) {
-		const struct measure_number *n = measure_find(m->out, MEASURE_DISK, arena_printf(m->a, "read.%s.q1", block_names[b]));
-		double bytes = (double)blocks[b], usual = bytes / stats_median(n->sample.at, n->sample.n, m->a);
+		const struct measure_number *n =
+			measure_find(m->out, MEASURE_DISK, arena_printf(m->a, "read.%s.q1", block_names[b]));
+		double bytes = (double)blocks[b],
+		       usual = bytes / stats_median(n->sample.at, n->sample.n, m->a);
 		for (size_t i = 0; i < n->sample.n; i++) {
 			VEC_PUSH(&x, m->a, bytes);
 			VEC_PUSH(&y, m->a, bytes / n->sample.at[i]);
 			VEC_PUSH(&scale, m->a, usual);
 		}
 	}
-	struct measure_fit *fit =
-		measure_add_fit(m, MEASURE_DISK, "request", "seconds of one read alone = a + b x bytes", x.at, y.at, scale.at, y.n);
+	struct measure_fit *fit = measure_add_fit(m, MEASURE_DISK, "request",
+		"seconds of one read alone = a + b x bytes", x.at, y.at, scale.at, y.n);
 	if (fit)
 		fit->derived = arena_printf(m->a, "%s before the first byte, then %s",
 			units_format(latency, sizeof(latency), fit->line.a, UNIT_TIME),
@@ -494,10 +522,14 @@ int measure_disk(struct measure *m, struct measure_drive *d, double seconds, str
 	if (d->own && write_file(d, err))
 		return -1;
 	list_items(d, &items);
-	if (measure_rounds(m, MEASURE_DISK, items.at, items.n, fmax(seconds - (measure_now() - begin), 0.1), d, err))
+	if (measure_rounds(
+		    m, MEASURE_DISK, items.at, items.n, fmax(seconds - (measure_now() - begin), 0.1), d, err))
 		return -1;
 	if (d->sticky)
-		measure_note(m, "disk: the page cache did not let go of %s; its cold rates are partly those of memory", m->out->drive);
+		measure_note(m,
+			"disk: the page cache did not let go of %s; its cold rates are partly those of "
+			"memory",
+			m->out->drive);
 	fit_request(d);
 	return 0;
 }

@@ -34,10 +34,12 @@ static int find_type(const struct yaml_node *node, enum kernel_type *out, struct
 		if (!strcmp(kernel_format[t].name, node->key))
 			return 0;
 	}
-	return err_at(err, ERR_INPUT, &node->key_pos, "'%s' is no type that offsim has a kernel for", node->key);
+	return err_at(
+		err, ERR_INPUT, &node->key_pos, "'%s' is no type that offsim has a kernel for", node->key);
 }
 
-static int read_type(const struct yaml_node *node, struct arena *a, struct measure_factors *out, struct err *err)
+static int read_type(
+	const struct yaml_node *node, struct arena *a, struct measure_factors *out, struct err *err)
 {
 	static const struct param rows[] = {
 		{"decode", PARAM_KIND_NODE, UNIT_PLAIN, 0, NULL, false, 0, 0, NULL, ""},
@@ -49,9 +51,9 @@ static int read_type(const struct yaml_node *node, struct arena *a, struct measu
 	if (find_type(node, &type, err) || param_fill(rows, ARRAY_LEN(rows), node, node->key, both, a, err))
 		return -1;
 	return read_ratio(both[0], UNIT_BYTES_RATE, "decode", a, &out->decode[type], err) ||
-			       read_ratio(both[1], UNIT_FLOP_RATE, "prefill", a, &out->prefill[type], err) ?
-		       -1 :
-		       0;
+			       read_ratio(both[1], UNIT_FLOP_RATE, "prefill", a, &out->prefill[type], err)
+		       ? -1
+		       : 0;
 }
 
 struct level_raw {
@@ -60,7 +62,8 @@ struct level_raw {
 	struct yaml_node *types;
 };
 
-static int read_level(const struct yaml_node *node, struct arena *a, struct measure_factors *out, struct err *err)
+static int read_level(
+	const struct yaml_node *node, struct arena *a, struct measure_factors *out, struct err *err)
 {
 	static const struct param rows[] = {
 		PARAM_REAL(struct level_raw, fp32, "published_fp32", UNIT_FLOP_RATE, NULL, 1, 1e15, ""),
@@ -79,7 +82,8 @@ static int read_level(const struct yaml_node *node, struct arena *a, struct meas
 	return 0;
 }
 
-int measure_factors_load(enum kernel_level level, struct arena *a, struct measure_factors *out, struct err *err)
+int measure_factors_load(
+	enum kernel_level level, struct arena *a, struct measure_factors *out, struct err *err)
 {
 	const char *dir;
 	struct yaml_node *root;

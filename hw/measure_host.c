@@ -71,7 +71,7 @@ static char *field(struct arena *a, const char *path, const char *key)
 }
 
 struct cpu {
-	int number, node; /* node: an index */
+	int number, node;	  /* node: an index */
 	long package, core, rank; /* rank: how many threads of its core come before it */
 	uint64_t cache_bytes;
 	bool cache_counted; /* by a processor before it */
@@ -103,7 +103,8 @@ static const char *read_cache(struct arena *a, struct cpu *c)
 	return shared;
 }
 
-static void read_cpu(struct arena *a, const char *const *node_list, unsigned nodes, struct cpu *all, unsigned n)
+static void read_cpu(
+	struct arena *a, const char *const *node_list, unsigned nodes, struct cpu *all, unsigned n)
 {
 	struct cpu *c = &all[n];
 	const char *at = arena_printf(a, "/sys/devices/system/cpu/cpu%d/topology", c->number);
@@ -130,7 +131,8 @@ static int by_use(const void *x, const void *y)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static void take_turns(const struct cpu *cpu, unsigned n, unsigned nodes, int *number, int *node, struct arena *a)
+static void take_turns(
+	const struct cpu *cpu, unsigned n, unsigned nodes, int *number, int *node, struct arena *a)
 {
 	bool *used = arena_array(a, bool, n);
 	unsigned turn = 0, first = 0;

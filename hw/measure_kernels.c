@@ -87,9 +87,9 @@ static void plain_write(void *p, size_t len, uint64_t value)
 }
 
 /* Below 1, so that x f + f neither grows without end nor becomes denormal. */
-static const float fma_factors[32] = {0.731f, 0.532f, 0.613f, 0.425f, 0.554f, 0.637f, 0.711f, 0.482f, 0.529f, 0.668f, 0.743f,
-	0.451f, 0.592f, 0.688f, 0.717f, 0.466f, 0.507f, 0.649f, 0.735f, 0.443f, 0.581f, 0.676f, 0.722f, 0.457f, 0.514f,
-	0.655f, 0.749f, 0.438f, 0.573f, 0.691f, 0.703f, 0.471f};
+static const float fma_factors[32] = {0.731f, 0.532f, 0.613f, 0.425f, 0.554f, 0.637f, 0.711f, 0.482f, 0.529f,
+	0.668f, 0.743f, 0.451f, 0.592f, 0.688f, 0.717f, 0.466f, 0.507f, 0.649f, 0.735f, 0.443f, 0.581f,
+	0.676f, 0.722f, 0.457f, 0.514f, 0.655f, 0.749f, 0.438f, 0.573f, 0.691f, 0.703f, 0.471f};
 
 /* ---- plain C ---- */
 
@@ -137,7 +137,8 @@ static void plain_k45(enum kernel_type type, const uint8_t *p, struct plain_chun
 	for (int j = 0; j < 8; j++) {
 		for (int i = 0; i < 32; i++) {
 			int low = q[32 * (j / 2) + i] >> 4 * (j % 2) & 15;
-			u->q[32 * j + i] = (int8_t)(type == KERNEL_Q5_K ? low | (high[i] >> j & 1) << 4 : low);
+			u->q[32 * j + i] =
+				(int8_t)(type == KERNEL_Q5_K ? low | (high[i] >> j & 1) << 4 : low);
 		}
 	}
 }
@@ -152,7 +153,8 @@ static void plain_k6(const uint8_t *p, struct plain_chunk *u)
 		int low_shift = j % 4 < 2 ? 0 : 4, high_shift = 2 * (j % 4);
 		for (int i = 0; i < 32; i++)
 			u->q[32 * j + i] =
-				(int8_t)(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);
+				(int8_t)(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) -
+					 32);
 	}
 }
 
@@ -193,7 +195,8 @@ static inline __attribute__((always_inline)) int dot16(const int8_t *w, const in
 	return sum;
 }
 
-static inline __attribute__((always_inline)) float plain_product(const struct plain_chunk *u, const struct kernel_input *in)
+static inline __attribute__((always_inline)) float plain_product(
+	const struct plain_chunk *u, const struct kernel_input *in)
 {
 	int dot = 0, less = 0;
 
@@ -205,7 +208,8 @@ static inline __attribute__((always_inline)) float plain_product(const struct pl
 }
 
 static inline __attribute__((always_inline)) void plain_super(enum kernel_type type, size_t columns,
-	const struct kernel_tables *t, size_t n_chunks, const uint8_t *w, const char *x, size_t stride, float *out)
+	const struct kernel_tables *t, size_t n_chunks, const uint8_t *w, const char *x, size_t stride,
+	float *out)
 {
 	struct plain_chunk u = {.min_d = 0};
 
@@ -219,12 +223,13 @@ static inline __attribute__((always_inline)) void plain_super(enum kernel_type t
 		else
 			plain_k45(type, w, &u);
 		for (size_t c = 0; c < columns; c++)
-			out[c] += plain_product(&u, (const struct kernel_input *)(const void *)(x + c * stride) + i);
+			out[c] += plain_product(
+				&u, (const struct kernel_input *)(const void *)(x + c * stride) + i);
 	}
 }
 
-static inline __attribute__((always_inline)) void plain_simple(enum kernel_type type, size_t columns, size_t n_chunks,
-	const uint8_t *w, const char *x, size_t stride, float *out)
+static inline __attribute__((always_inline)) void plain_simple(enum kernel_type type, size_t columns,
+	size_t n_chunks, const uint8_t *w, const char *x, size_t stride, float *out)
 {
 	for (size_t i = 0; i < 8 * n_chunks; i++) {
 		float d = kernel_half_to_float(half_at(w));
@@ -241,7 +246,8 @@ static inline __attribute__((always_inline)) void plain_simple(enum kernel_type 
 			w += 16;
 		}
 		for (size_t c = 0; c < columns; c++) {
-			const struct kernel_input *in = (const struct kernel_input *)(const void *)(x + c * stride) + i / 8;
+			const struct kernel_input *in =
+				(const struct kernel_input *)(const void *)(x + c * stride) + i / 8;
 			const int8_t *a = in->q + 32 * (i % 8);
 			out[c] += d * in->scale[i % 8] * (float)(dot16(q, a) + dot16(q + 16, a + 16));
 		}
@@ -266,8 +272,8 @@ static inline __attribute__((always_inline)) float plain_load(enum kernel_type t
 	return f;
 }
 
-static inline __attribute__((always_inline)) void plain_float(enum kernel_type type, size_t columns, size_t n_chunks,
-	const char *w, const char *x, size_t stride, float *out)
+static inline __attribute__((always_inline)) void plain_float(enum kernel_type type, size_t columns,
+	size_t n_chunks, const char *w, const char *x, size_t stride, float *out)
 {
 	float sum[KERNEL_COLUMNS][4] = {{0}};
 
@@ -296,16 +302,16 @@ static inline __attribute__((always_inline)) void plain_any(enum kernel_type typ
 		plain_super(type, columns, t, n, w, x, stride, out);
 }
 
-#define KERNEL(type)                                                                                                \
-	static void plain_one_##type(const struct kernel_tables *t, size_t n, const void *w, const void *x,         \
-		size_t stride, float *out)                                                                          \
-	{                                                                                                           \
-		plain_any(KERNEL_##type, 1, t, n, w, x, stride, out);                                               \
-	}                                                                                                           \
-	static void plain_many_##type(const struct kernel_tables *t, size_t n, const void *w, const void *x,        \
-		size_t stride, float *out)                                                                          \
-	{                                                                                                           \
-		plain_any(KERNEL_##type, KERNEL_COLUMNS, t, n, w, x, stride, out);                                  \
+#define KERNEL(type)                                                                                         \
+	static void plain_one_##type(const struct kernel_tables *t, size_t n, const void *w, const void *x,  \
+		size_t stride, float *out)                                                                   \
+	{                                                                                                    \
+		plain_any(KERNEL_##type, 1, t, n, w, x, stride, out);                                        \
+	}                                                                                                    \
+	static void plain_many_##type(const struct kernel_tables *t, size_t n, const void *w, const void *x, \
+		size_t stride, float *out)                                                                   \
+	{                                                                                                    \
+		plain_any(KERNEL_##type, KERNEL_COLUMNS, t, n, w, x, stride, out);                           \
 	}
 KERNEL_EACH_TYPE(KERNEL)
 #undef KERNEL
@@ -355,7 +361,8 @@ static const struct level {
 	[KERNEL_PLAIN] = {"sse", plain_dots, plain_fma, plain_read, plain_write},
 	[KERNEL_AVX2] = {"avx2", dots_avx2, fma_avx2, read_avx2, write_avx2},
 	[KERNEL_AVX512] = {"avx512", dots_avx512, fma_avx512, read_avx512, write_avx512},
-	[KERNEL_AVX512_VNNI] = {"avx512_vnni", dots_avx512_vnni, fma_avx512_vnni, read_avx512_vnni, write_avx512_vnni},
+	[KERNEL_AVX512_VNNI] = {"avx512_vnni", dots_avx512_vnni, fma_avx512_vnni, read_avx512_vnni,
+		write_avx512_vnni},
 #elif defined(__aarch64__)
 	[KERNEL_PLAIN] = {"neon", plain_dots, plain_fma, plain_read, plain_write},
 #else
@@ -472,8 +479,12 @@ void kernel_fill_weights(enum kernel_type type, size_t n_chunks, uint64_t seed, 
 	static const struct {
 		size_t block_bytes;
 		int at[2];
-	} halves[KERNEL_TYPE_N] = {[KERNEL_Q8_0] = {34, {0, -1}}, [KERNEL_Q4_0] = {18, {0, -1}}, [KERNEL_Q4_K] = {144, {0, 2}},
-		[KERNEL_Q5_K] = {176, {0, 2}}, [KERNEL_Q6_K] = {210, {208, -1}}, [KERNEL_IQ2_XXS] = {66, {0, -1}},
+	} halves[KERNEL_TYPE_N] = {[KERNEL_Q8_0] = {34, {0, -1}},
+		[KERNEL_Q4_0] = {18, {0, -1}},
+		[KERNEL_Q4_K] = {144, {0, 2}},
+		[KERNEL_Q5_K] = {176, {0, 2}},
+		[KERNEL_Q6_K] = {210, {208, -1}},
+		[KERNEL_IQ2_XXS] = {66, {0, -1}},
 		[KERNEL_IQ3_S] = {110, {0, -1}}};
 	size_t bytes = n_chunks * kernel_format[type].chunk_bytes, block = halves[type].block_bytes;
 	uint8_t *p = w;

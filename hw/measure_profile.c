@@ -37,7 +37,8 @@ static char *quoted(struct arena *a, const char *text)
 
 static const char *source(const struct writer *w, const struct measure_number *n)
 {
-	return arena_printf(w->a, "offsim calibrate, %s, %s, %zu repetitions: %s", w->m->date, w->m->host.cpu, n->sample.n, n->what);
+	return arena_printf(w->a, "offsim calibrate, %s, %s, %zu repetitions: %s", w->m->date, w->m->host.cpu,
+		n->sample.n, n->what);
 }
 
 static double spread(const struct measure_number *n)
@@ -46,16 +47,16 @@ static double spread(const struct measure_number *n)
 }
 
 /* KEY: {[peak: …,] measured: …, spread: …, source: …}, and the end of the line. */
-static void put(const struct writer *w, const char *key, enum unit_dim dim, double peak, double value, double relative,
-	const char *from)
+static void put(const struct writer *w, const char *key, enum unit_dim dim, double peak, double value,
+	double relative, const char *from)
 {
 	char buf[64];
 
 	fprintf(w->to, "%s: {", key);
 	if (peak > 0)
 		fprintf(w->to, "peak: %s, ", units_format(buf, sizeof(buf), peak, dim));
-	fprintf(w->to, "measured: %s, spread: %.3g%%, source: %s}\n", units_format(buf, sizeof(buf), value, dim), relative * 100,
-		quoted(w->a, from));
+	fprintf(w->to, "measured: %s, spread: %.3g%%, source: %s}\n",
+		units_format(buf, sizeof(buf), value, dim), relative * 100, quoted(w->a, from));
 }
 
 static void put_number(const struct writer *w, const char *key, const struct measure_number *n)
@@ -63,15 +64,18 @@ static void put_number(const struct writer *w, const char *key, const struct mea
 	put(w, key, n->dim, 0, n->value, spread(n), source(w, n));
 }
 
-static const struct measure_number *product(const struct writer *w, enum kernel_type type, const char *phase, unsigned threads)
+static const struct measure_number *product(
+	const struct writer *w, enum kernel_type type, const char *phase, unsigned threads)
 {
-	const char *name = arena_printf(w->a, "%s.%s.%s.t%u", kernel_format[type].name, phase, kernel_level_name(kernel_best_level()), threads);
+	const char *name = arena_printf(w->a, "%s.%s.%s.t%u", kernel_format[type].name, phase,
+		kernel_level_name(kernel_best_level()), threads);
 
 	return measure_find(w->m, MEASURE_CPU, name);
 }
 
 /* What an engine's kernel would reach: ours, times how much faster it was where both were timed. */
-static void put_kernel(const struct writer *w, const char *key, double peak, const struct measure_number *n, const struct measure_ratio *r)
+static void put_kernel(const struct writer *w, const char *key, double peak, const struct measure_number *n,
+	const struct measure_ratio *r)
 {
 	double factor = r->factor > 0 ? r->factor : 1;
 	const char *from = source(w, n);
@@ -89,14 +93,16 @@ static void put_flops(const struct writer *w)
 		const char *key;
 		enum kernel_type type;
 	} rows[] = {{"fp32", KERNEL_F32}, {"fp16", KERNEL_F16}, {"bf16", KERNEL_BF16}, {"int8", KERNEL_Q8_0}};
-	const char *fma_name = arena_printf(w->a, "fma.%s.t%u", kernel_level_name(kernel_best_level()), w->m->threads);
+	const char *fma_name =
+		arena_printf(w->a, "fma.%s.t%u", kernel_level_name(kernel_best_level()), w->m->threads);
 	const struct measure_number *fma = measure_find(w->m, MEASURE_CPU, fma_name);
 
 	fprintf(w->to, "  flops:\n");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct measure_number *n = product(w, rows[i].type, "prefill", w->m->threads);
 		fprintf(w->to, "    ");
-		put_kernel(w, rows[i].key, rows[i].type == KERNEL_F32 ? fma->value : 0, n, &w->factors.prefill[rows[i].type]);
+		put_kernel(w, rows[i].key, rows[i].type == KERNEL_F32 ? fma->value : 0, n,
+			&w->factors.prefill[rows[i].type]);
 	}
 }
 
@@ -105,7 +111,8 @@ static void put_kernels(const struct writer *w)
 	const struct measure_host *h = &w->m->host;
 	const struct measure_number *alone = measure_find(w->m, MEASURE_RAM, "read.t1");
 
-	fprintf(w->to, "  isa: %s\n  threads: %u\n", kernel_level_name(kernel_best_level()), h->threads / h->sockets);
+	fprintf(w->to, "  isa: %s\n  threads: %u\n", kernel_level_name(kernel_best_level()),
+		h->threads / h->sockets);
 	if (alone) {
 		fprintf(w->to, "  ");
 		put_number(w, "thread_bandwidth", alone);
@@ -142,7 +149,8 @@ static void put_cpu(const struct writer *w)
 		return;
 	put_flops(w);
 	fprintf(w->to, "  ");
-	put_number(w, "launch", measure_find(w->m, MEASURE_CPU, arena_printf(w->a, "barrier.t%u", w->m->threads)));
+	put_number(w, "launch",
+		measure_find(w->m, MEASURE_CPU, arena_printf(w->a, "barrier.t%u", w->m->threads)));
 	if (cpu_has("kernels"))
 		put_kernels(w);
 }
@@ -160,8 +168,10 @@ static void put_probed(const struct writer *w)
 		read[n++] = w->m->noise[p].after.read_bytes_s;
 	}
 	double value = stats_median(read, n, w->a);
-	put(w, "bandwidth", UNIT_BYTES_RATE, 0, value, fmin(stats_spread(value, stats_next80(read, n, w->a)), 2),
-		arena_printf(w->a, "offsim calibrate, %s, %s, %zu probes of DRAM reads, %u threads", w->m->date, w->m->host.cpu, n, w->m->threads));
+	put(w, "bandwidth", UNIT_BYTES_RATE, 0, value,
+		fmin(stats_spread(value, stats_next80(read, n, w->a)), 2),
+		arena_printf(w->a, "offsim calibrate, %s, %s, %zu probes of DRAM reads, %u threads",
+			w->m->date, w->m->host.cpu, n, w->m->threads));
 }
 
 /* The rate of whichever number of threads reads fastest: more may be slower. */
@@ -171,7 +181,8 @@ static void put_ram(const struct writer *w)
 
 	fprintf(w->to, "ram:\n  capacity: %lluKiB\n", (unsigned long long)(w->m->host.memory_bytes >> 10));
 	for (unsigned t = 1; t <= w->m->threads; t++) {
-		const struct measure_number *n = measure_find(w->m, MEASURE_RAM, arena_printf(w->a, "read.t%u", t));
+		const struct measure_number *n =
+			measure_find(w->m, MEASURE_RAM, arena_printf(w->a, "read.t%u", t));
 		if (n && (!best || n->value > best->value))
 			best = n;
 	}
@@ -186,7 +197,8 @@ static void put_drive(const struct writer *w)
 {
 	const struct measure_number *write = measure_find(w->m, MEASURE_DISK, "write.16MiB.q1");
 
-	fprintf(w->to, "nvme0: # %s\n  capacity: %lluKiB\n  ", w->m->drive, (unsigned long long)(w->m->drive_bytes >> 10));
+	fprintf(w->to, "nvme0: # %s\n  capacity: %lluKiB\n  ", w->m->drive,
+		(unsigned long long)(w->m->drive_bytes >> 10));
 	put_number(w, "read", measure_find(w->m, MEASURE_DISK, "read.16MiB.q32"));
 	if (write) {
 		fprintf(w->to, "  ");
@@ -206,11 +218,14 @@ int measure_write_profile(const struct measurement *m, FILE *to, struct arena *a
 	if (measure_factors_load(kernel_best_level(), a, &w.factors, err))
 		return -1;
 	units_format(memory, sizeof(memory), (double)m->host.memory_bytes, UNIT_BYTES);
-	fprintf(to, "# Written by offsim calibrate on %s. Spreads are those of repetitions in one run of it.\n", m->date);
+	fprintf(to,
+		"# Written by offsim calibrate on %s. Spreads are those of repetitions in one run of it.\n",
+		m->date);
 	for (size_t i = 0; i < m->notes.n; i++)
 		fprintf(to, "# %s\n", m->notes.at[i]);
 	fprintf(to, "description: %s\n",
-		quoted(a, arena_printf(a, "%s, %u cores, %s, measured on %s", m->host.cpu, m->host.cores, memory, m->date)));
+		quoted(a, arena_printf(a, "%s, %u cores, %s, measured on %s", m->host.cpu, m->host.cores,
+				  memory, m->date)));
 	put_cpu(&w);
 	put_ram(&w);
 	if (m->part[MEASURE_DISK])

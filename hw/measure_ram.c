@@ -1,9 +1,10 @@
 /*
- * DRAM: reads, writes and copies by threads and by NUMA node, and how long one load takes that waits for the last.
+ * DRAM: reads, writes and copies by threads and by NUMA node, and how long one load takes that waits for the
+ * last.
  *
- * A node has one buffer of several times all caches, bound to it; threads read the pieces that belong to them, those of
- * the node they run on unless an item says otherwise. Rates count what the program moves: a copied byte twice, a
- * written byte once, though the processor may read its line first.
+ * A node has one buffer of several times all caches, bound to it; threads read the pieces that belong to
+ * them, those of the node they run on unless an item says otherwise. Rates count what the program moves: a
+ * copied byte twice, a written byte once, though the processor may read its line first.
  */
 #include <math.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "hw/measure_kernels.h"
 #include "hw/measure_rounds.h"
 
-#define STEP (1u << 20)  /* between two looks at the clock */
+#define STEP (1u << 20) /* between two looks at the clock */
+#define LOADS 500	/* the same of loads that wait */
 #define CHASE_MAX (256u << 20)
 #define LINE 64
 
@@ -25,18 +27,19 @@ struct ram {
 	size_t bytes, chase_bytes;
 	/* of the item under way */
 	const struct measure_item *item;
-	int *cpu, *near;  /* threads' processors, and nodes */
+	int *cpu, *near;    /* threads' processors, and nodes */
 	unsigned *nth, *of; /* which of how many threads that use the same buffer */
 };
 
-static double move(struct ram *r, char *p, size_t slice, double until)
+static double move(struct ram *r, char *p, size_t share, double until)
 {
-	size_t at = 0, half = slice / 2 / LINE * LINE, step = slice < STEP ? slice : STEP;
+	size_t at = 0, half = share / 2 / LINE * LINE, step = share < STEP ? share : STEP;
 	enum kind kind = (enum kind)r->item->arg[ARG_KIND];
-	double done = 0;
+	struct measure_slices s;
 
 	if (kind == KIND_COPY && step > half)
 		step = half;
+	measure_slices_begin(&s);
 	do {
 		if (kind == KIND_READ) {
 			uint64_t sum = kernel_read(r->level)(p + at, step);
@@ -46,18 +49,17 @@ static double move(struct ram *r, char *p, size_t slice, double until)
 		} else {
 			memcpy(p + half + at, p + at, step);
 		}
-		done += (double)step * (kind == KIND_COPY ? 2 : 1);
-		at = at + 2 * step <= (kind == KIND_COPY ? half : slice) ? at + step : 0;
-	} while (measure_now() < until);
-	return done;
+		at = at + 2 * step <= (kind == KIND_COPY ? half : share) ? at + step : 0;
+	} while (measure_slices_add(&s, (double)step * (kind == KIND_COPY ? 2 : 1)) < until);
+	return measure_slices_end(&s);
 }
 
-static double move_slice(void *ctx, unsigned thread, double until)
+static double move_share(void *ctx, unsigned thread, double until)
 {
 	struct ram *r = ctx;
-	size_t slice = r->bytes / r->of[thread] / LINE * LINE;
+	size_t share = r->bytes / r->of[thread] / LINE * LINE;
 
-	return move(r, r->node[r->near[thread]] + slice * r->nth[thread], slice, until);
+	return move(r, r->node[r->near[thread]] + share * r->nth[thread], share, until);
 }
 
 static void place_threads(struct ram *r, const struct measure_item *item)
@@ -88,7 +90,7 @@ static double run_move(void *ctx, const struct measure_item *item, double second
 
 	r->item = item;
 	place_threads(r, item);
-	double rate = measure_parallel(r->cpu, n, seconds, move_slice, r);
+	double rate = measure_parallel(r->cpu, n, seconds, move_share, r).each;
 	return rate < 0 ? err_set(err, ERR_IO, "cannot start %u threads", n) : rate;
 }
 
@@ -97,7 +99,8 @@ static double run_move(void *ctx, const struct measure_item *item, double second
 static void lay_chain(char *p, size_t lines)
 {
 	for (size_t i = 0; i < lines; i++)
-		*(uint64_t *)(void *)(p + LINE * i) = (i * UINT64_C(2862933555777941757) + 3037000493) & (lines - 1);
+		*(uint64_t *)(void *)(p + LINE * i) =
+			(i * UINT64_C(2862933555777941757) + 3037000493) & (lines - 1);
 }
 
 static double follow(void *ctx, unsigned thread, double until)
@@ -105,15 +108,15 @@ static double follow(void *ctx, unsigned thread, double until)
 	struct ram *r = ctx;
 	const char *p = r->node[r->near[thread]];
 	uint64_t at = 0;
-	double done = 0;
+	struct measure_slices s;
 
+	measure_slices_begin(&s);
 	do {
-		for (int i = 0; i < 2000; i++)
+		for (int i = 0; i < LOADS; i++)
 			at = *(const uint64_t *)(const void *)(p + LINE * at);
-		done += 2000;
-	} while (measure_now() < until);
-	MEASURE_KEEP(at);
-	return done;
+		MEASURE_KEEP(at);
+	} while (measure_slices_add(&s, LOADS) < until);
+	return measure_slices_end(&s);
 }
 
 static double run_chase(void *ctx, const struct measure_item *item, double seconds, struct err *err)
@@ -122,7 +125,7 @@ static double run_chase(void *ctx, const struct measure_item *item, double secon
 
 	place_threads(r, item);
 	lay_chain(r->node[r->near[0]], r->chase_bytes / LINE); /* writes and copies have destroyed it */
-	double rate = measure_parallel(r->cpu, 1, seconds, follow, r);
+	double rate = measure_parallel(r->cpu, 1, seconds, follow, r).each;
 	return rate < 0 ? err_set(err, ERR_IO, "cannot start a thread") : 1 / rate;
 }
 
@@ -132,7 +135,8 @@ struct items {
 	VEC(struct measure_item);
 };
 
-static void add(struct ram *r, struct items *items, enum kind kind, unsigned threads, int cpu_node, int memory_node)
+static void add(
+	struct ram *r, struct items *items, enum kind kind, unsigned threads, int cpu_node, int memory_node)
 {
 	static const char *const names[] = {"read", "write", "copy"};
 	struct arena *a = r->m->a;
@@ -141,12 +145,15 @@ static void add(struct ram *r, struct items *items, enum kind kind, unsigned thr
 	if (cpu_node >= 0) {
 		const int *number = r->m->out->host.node_number;
 		tail = arena_printf(a, ".node%d-node%d", number[cpu_node], number[memory_node]);
-		where = arena_printf(a, " of node %d, memory of node %d", number[cpu_node], number[memory_node]);
+		where = arena_printf(
+			a, " of node %d, memory of node %d", number[cpu_node], number[memory_node]);
 	}
-	struct measure_item item = {
-		.name = arena_printf(a, "%s.t%u%s", names[kind], threads, tail),
-		.what = arena_printf(a, "DRAM %s, %u thread%s%s", names[kind], threads, threads == 1 ? "" : "s", where),
-		.dim = UNIT_BYTES_RATE, .fn = run_move, .arg = {(int)kind, (int)threads, cpu_node, memory_node}};
+	struct measure_item item = {.name = arena_printf(a, "%s.t%u%s", names[kind], threads, tail),
+		.what = arena_printf(
+			a, "DRAM %s, %u thread%s%s", names[kind], threads, threads == 1 ? "" : "s", where),
+		.dim = UNIT_BYTES_RATE,
+		.fn = run_move,
+		.arg = {(int)kind, (int)threads, cpu_node, memory_node}};
 	VEC_PUSH(items, a, item);
 }
 
@@ -177,8 +184,11 @@ static void add_nodes(struct ram *r, struct items *items)
 
 static void list_items(struct ram *r, struct items *items)
 {
-	struct measure_item chase = {.name = "latency", .what = "one load from DRAM that waits for the one before",
-		.dim = UNIT_TIME, .fn = run_chase, .arg = {0, 1, -1, -1}};
+	struct measure_item chase = {.name = "latency",
+		.what = "one load from DRAM that waits for the one before",
+		.dim = UNIT_TIME,
+		.fn = run_chase,
+		.arg = {0, 1, -1, -1}};
 
 	for (unsigned t = 1; t <= r->m->threads; t++)
 		for (int kind = KIND_READ; kind <= KIND_COPY && counts(r, t); kind++)
@@ -200,7 +210,8 @@ static void fit_saturation(struct measure *m)
 		const struct measure_number *number = &m->out->numbers.at[i];
 		unsigned threads;
 		int end = 0;
-		if (number->part != MEASURE_RAM || sscanf(number->name, "read.t%u%n", &threads, &end) != 1 || number->name[end])
+		if (number->part != MEASURE_RAM || sscanf(number->name, "read.t%u%n", &threads, &end) != 1 ||
+			number->name[end])
 			continue;
 		for (size_t k = 0; k < number->sample.n; k++) {
 			VEC_PUSH(&x, m->a, threads);
@@ -216,7 +227,8 @@ static void fit_saturation(struct measure *m)
 		fit->derived = arena_printf(m->a, "one thread %s, never more than %s", alone,
 			units_format(bus, sizeof(bus), 1 / fit->line.b, UNIT_BYTES_RATE));
 	else
-		fit->derived = arena_printf(m->a, "one thread %s, and the more threads the more: the bus is not full", alone);
+		fit->derived = arena_printf(
+			m->a, "one thread %s, and the more threads the more: the bus is not full", alone);
 }
 
 static int measure_with_buffers(struct ram *r, double seconds, struct err *err)

@@ -30,9 +30,24 @@ void measure_unmap(void *p, size_t bytes);
 /* What each thread does until the clock passes `until`; returns how much it did. */
 typedef double measure_work_fn(void *ctx, unsigned thread, double until);
 
-/* Does it in n threads, each on a processor of its own, begun together; returns what all did a second, from the first
-   start to the last end, or -1 when the threads could not be had. cpu[i] is thread i's processor. */
-double measure_parallel(const int *cpu, unsigned n, double seconds, measure_work_fn *fn, void *ctx);
+/* Does it in n threads, each on a processor of its own, begun together. cpu[i] is thread i's processor. */
+struct measure_rates {
+	double each;     /* the sum of what each did a second of its own time; -1: the threads could not be had */
+	double together; /* what all did a second, from the first start to the last end */
+};
+struct measure_rates measure_parallel(const int *cpu, unsigned n, double seconds, measure_work_fn *fn, void *ctx);
+
+/* A repetition in slices: its rate is their median. A thread that has to give its processor to another process, often
+   for longer than the whole repetition, loses one slice by it and no more. */
+#define MEASURE_SLICES 256
+struct measure_slices {
+	double begin, last;
+	double rate[MEASURE_SLICES]; /* the latest */
+	size_t n;                    /* so far */
+};
+void measure_slices_begin(struct measure_slices *s);
+double measure_slices_add(struct measure_slices *s, double amount); /* done since the last one; returns the time */
+double measure_slices_end(struct measure_slices *s); /* what a measure_work_fn returns: median rate x time */
 
 /* Something to measure once a round: in `seconds`, about. Returns the number, or a negative one with err set. */
 struct measure_item;

@@ -87,7 +87,8 @@ static int enter(struct uring *u, unsigned submit, unsigned wait)
 	int n;
 
 	do
-		n = (int)syscall(SYS_io_uring_enter, u->fd, submit, wait, wait ? IORING_ENTER_GETEVENTS : 0, NULL, 0);
+		n = (int)syscall(
+			SYS_io_uring_enter, u->fd, submit, wait, wait ? IORING_ENTER_GETEVENTS : 0, NULL, 0);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -1 : 0;
 }

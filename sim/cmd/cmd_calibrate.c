@@ -1,5 +1,6 @@
 /*
- * cmd_calibrate.c - `offsim calibrate`: measure this machine, print every number with its interval, write its profile.
+ * cmd_calibrate.c - `offsim calibrate`: measure this machine, print every number with its interval, write its
+ * profile.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,24 +21,32 @@
 
 static void usage(void)
 {
-	puts("usage: offsim calibrate [cpu|ram|disk|all] [-o PROFILE.yaml] [--time SECONDS] [--threads N] [--file PATH] [--json]\n"
+	puts("usage: offsim calibrate [cpu|ram|disk|all] [-o PROFILE.yaml] [--time SECONDS] [--threads N] "
+	     "[--file PATH] [--json]\n"
 	     "\n"
-	     "Measures this machine and prints each number with the interval in which the next repetition falls with 80 %.\n"
+	     "Measures this machine and prints each number with the interval in which the next repetition "
+	     "falls with 80 %.\n"
 	     "  ram    reads, writes and copies of DRAM by threads and NUMA node, and the latency of a load\n"
-	     "  cpu    multiply-adds, products with weights by quantization type, instructions and threads, and the cost of a\n"
+	     "  cpu    multiply-adds, products with weights by quantization type, instructions and threads, "
+	     "and the cost of a\n"
 	     "         barrier of all threads\n"
-	     "  disk   reads of a file by block size and number at once, through the page cache and around it\n"
-	     "Other programs disturb: probes before and after each part tell, and then the intervals are wider.\n"
+	     "  disk   reads of a file by block size and number at once, through the page cache and around "
+	     "it\n"
+	     "Other programs disturb: probes before and after each part tell, and then the intervals are "
+	     "wider.\n"
 	     "\n"
-	     "  -o, --output FILE    write a machine profile: offsim hw show ./FILE, machine: ./FILE in a scenario\n"
+	     "  -o, --output FILE    write a machine profile: offsim hw show ./FILE, machine: ./FILE in a "
+	     "scenario\n"
 	     "  -t, --time SECONDS   for all parts together (default 15 a part)\n"
 	     "      --threads N      no more than N threads (default: all)\n"
-	     "      --file PATH      the folder on the drive in which to make a file (default the current one; it is gone\n"
+	     "      --file PATH      the folder on the drive in which to make a file (default the current "
+	     "one; it is gone\n"
 	     "                       afterwards), or a file or drive to read, which is left as it is\n"
 	     "      --json           one JSON document: every repetition, fit and residual\n"
 	     "  -h, --help           this text\n"
 	     "\n"
-	     "A profile of one part stands on its own: what was not measured is left to generic parts, and says so.\n"
+	     "A profile of one part stands on its own: what was not measured is left to generic parts, and "
+	     "says so.\n"
 	     "\n"
 	     "example: offsim calibrate all -o my-machine.yaml --file /mnt/models");
 }
@@ -65,7 +74,8 @@ static int parse_seconds(const char *text, double *out)
 	*out = strtod(text, &end);
 	if (end != text && !*end && *out >= MIN_SECONDS && *out <= MAX_SECONDS)
 		return -1;
-	return cmd_usage_error("calibrate", "--time wants seconds from %g to %d, not '%s'", MIN_SECONDS, MAX_SECONDS, text);
+	return cmd_usage_error(
+		"calibrate", "--time wants seconds from %g to %d, not '%s'", MIN_SECONDS, MAX_SECONDS, text);
 }
 
 static int parse_parts(int n, char **words, struct measure_options *o)
@@ -74,16 +84,19 @@ static int parse_parts(int n, char **words, struct measure_options *o)
 	char hint[80];
 
 	if (n > 1)
-		return cmd_usage_error("calibrate", "expected one of cpu, ram, disk and all, not %d words", n);
+		return cmd_usage_error(
+			"calibrate", "expected one of cpu, ram, disk and all, not %d words", n);
 	for (int p = 0; p < MEASURE_PART_N; p++)
-		o->part[p] = !n || !strcmp(words[0], "all") || !strcmp(words[0], measure_part_name((enum measure_part)p));
+		o->part[p] = !n || !strcmp(words[0], "all") ||
+			     !strcmp(words[0], measure_part_name((enum measure_part)p));
 	if (o->part[MEASURE_RAM] || o->part[MEASURE_CPU] || o->part[MEASURE_DISK])
 		return -1;
 	suggest_init(&near, words[0]);
 	suggest_offer(&near, "all");
 	for (int p = 0; p < MEASURE_PART_N; p++)
 		suggest_offer(&near, measure_part_name((enum measure_part)p));
-	return cmd_usage_error("calibrate", "cannot measure '%.60s'%s", words[0], suggest_text(&near, hint, sizeof(hint)));
+	return cmd_usage_error(
+		"calibrate", "cannot measure '%.60s'%s", words[0], suggest_text(&near, hint, sizeof(hint)));
 }
 
 /* -1 when all is well, else the exit status. */
@@ -103,7 +116,8 @@ static int parse_args(int argc, char **argv, struct args *args)
 			break;
 		case 'n':
 			if (cmd_parse_workers(optarg, &args->measure.threads))
-				return cmd_usage_error("calibrate", "--threads wants a number from 1 to 1024, not '%s'", optarg);
+				return cmd_usage_error("calibrate",
+					"--threads wants a number from 1 to 1024, not '%s'", optarg);
 			break;
 		case 'f':
 			args->measure.file = optarg;
@@ -150,31 +164,36 @@ static char *text_of(struct arena *a, double value, enum unit_dim dim)
 static void print_number(const struct measure_number *n, struct arena *a)
 {
 	printf("  %-30s %14s  %s to %s, %zu repetitions: %s\n", n->name, text_of(a, n->value, n->dim),
-		text_of(a, n->interval80.low, n->dim), text_of(a, n->interval80.high, n->dim), n->sample.n, n->what);
+		text_of(a, n->interval80.low, n->dim), text_of(a, n->interval80.high, n->dim), n->sample.n,
+		n->what);
 }
 
 static void print_host(const struct measurement *m, struct arena *a)
 {
 	const struct measure_host *h = &m->host;
 
-	printf("%s: %u socket%s, %u cores, %u threads (%u used), %u NUMA node%s, %s of memory, %s of last-level cache\n", h->cpu,
-		h->sockets, h->sockets == 1 ? "" : "s", h->cores, h->threads, m->threads, h->nodes, h->nodes == 1 ? "" : "s",
-		text_of(a, (double)h->memory_bytes, UNIT_BYTES), text_of(a, (double)h->last_cache_bytes, UNIT_BYTES));
+	printf("%s: %u socket%s, %u cores, %u threads (%u used), %u NUMA node%s, %s of memory, %s of "
+	       "last-level cache\n",
+		h->cpu, h->sockets, h->sockets == 1 ? "" : "s", h->cores, h->threads, m->threads, h->nodes,
+		h->nodes == 1 ? "" : "s", text_of(a, (double)h->memory_bytes, UNIT_BYTES),
+		text_of(a, (double)h->last_cache_bytes, UNIT_BYTES));
 }
 
-static const struct measure_number *find_product(const struct measurement *m, enum kernel_type type, const char *phase, struct arena *a)
+static const struct measure_number *find_product(
+	const struct measurement *m, enum kernel_type type, const char *phase, struct arena *a)
 {
 	return measure_find(m, MEASURE_CPU,
-		arena_printf(a, "%s.%s.%s.t1", kernel_format[type].name, phase, kernel_level_name(kernel_best_level())));
+		arena_printf(a, "%s.%s.%s.t1", kernel_format[type].name, phase,
+			kernel_level_name(kernel_best_level())));
 }
 
 /* "q4_0 decode  14.2 GB/s  x 1.42 = 20.2 GB/s; published 17.3 GB/s" */
-static void print_ratio(const struct measurement *m, const struct measure_factors *f, enum kernel_type type, const char *phase,
-	const struct measure_ratio *r, struct arena *a)
+static void print_ratio(const struct measurement *m, const struct measure_factors *f, enum kernel_type type,
+	const char *phase, const struct measure_ratio *r, struct arena *a)
 {
 	const struct measure_number *ours = find_product(m, type, phase, a);
-	const struct measure_number *fma =
-		measure_find(m, MEASURE_CPU, arena_printf(a, "fma.%s.t1", kernel_level_name(kernel_best_level())));
+	const struct measure_number *fma = measure_find(
+		m, MEASURE_CPU, arena_printf(a, "fma.%s.t1", kernel_level_name(kernel_best_level())));
 
 	if (r->factor <= 0 && r->published <= 0)
 		return;
@@ -183,7 +202,8 @@ static void print_ratio(const struct measurement *m, const struct measure_factor
 		printf("  x %.2f = %s", r->factor, text_of(a, ours->value * r->factor, ours->dim));
 	if (r->published > 0 && f->published_fp32 > 0) {
 		double here = r->published * fma->value / f->published_fp32;
-		printf("; published, at this processor's pace: %s, x %.2f", text_of(a, here, ours->dim), here / ours->value);
+		printf("; published, at this processor's pace: %s, x %.2f", text_of(a, here, ours->dim),
+			here / ours->value);
 	}
 	putchar('\n');
 }
@@ -194,7 +214,8 @@ static int print_factors(const struct measurement *m, struct arena *a, struct er
 
 	if (measure_factors_load(kernel_best_level(), a, &f, err))
 		return -1;
-	printf("\nllama.cpp's kernels against these, one thread, %s (hw/kernels/plain.yaml):\n", kernel_level_name(kernel_best_level()));
+	printf("\nllama.cpp's kernels against these, one thread, %s (hw/kernels/plain.yaml):\n",
+		kernel_level_name(kernel_best_level()));
 	for (int t = 0; t < KERNEL_TYPE_N; t++) {
 		print_ratio(m, &f, (enum kernel_type)t, "decode", &f.decode[t], a);
 		print_ratio(m, &f, (enum kernel_type)t, "prefill", &f.prefill[t], a);
@@ -209,7 +230,8 @@ static int print_text(const struct measurement *m, struct arena *a, struct err *
 		enum measure_part part = (enum measure_part)p;
 		if (!m->part[p])
 			continue;
-		printf("\n%s%s%s\n", measure_part_name(part), part == MEASURE_DISK ? ": " : "", part == MEASURE_DISK ? m->drive : "");
+		printf("\n%s%s%s\n", measure_part_name(part), part == MEASURE_DISK ? ": " : "",
+			part == MEASURE_DISK ? m->drive : "");
 		for (size_t i = 0; i < m->numbers.n; i++)
 			if (m->numbers.at[i].part == part)
 				print_number(&m->numbers.at[i], a);
@@ -244,9 +266,10 @@ static json_t *host_json(const struct measurement *m)
 {
 	const struct measure_host *h = &m->host;
 
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "cpu", h->cpu, "sockets", (int)h->sockets, "cores", (int)h->cores,
-		"threads", (int)h->threads, "threads_used", (int)m->threads, "numa_nodes", (int)h->nodes, "memory_bytes",
-		(json_int_t)h->memory_bytes, "last_cache_bytes", (json_int_t)h->last_cache_bytes);
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "cpu", h->cpu, "sockets",
+		(int)h->sockets, "cores", (int)h->cores, "threads", (int)h->threads, "threads_used",
+		(int)m->threads, "numa_nodes", (int)h->nodes, "memory_bytes", (json_int_t)h->memory_bytes,
+		"last_cache_bytes", (json_int_t)h->last_cache_bytes);
 }
 
 static json_t *probe_json(const struct measure_probe *p)
@@ -261,10 +284,12 @@ static json_t *parts_json(const struct measurement *m)
 	for (int p = 0; p < MEASURE_PART_N; p++) {
 		const struct measure_noise *n = &m->noise[p];
 		if (m->part[p])
-			json_array_append_new(parts,
-				json_pack("{s:s, s:f, s:f, s:f, s:f, s:o, s:o}", "part", measure_part_name((enum measure_part)p), "seconds",
-					n->seconds, "others_cores", n->others_cores, "steal_cores", n->steal_cores, "widened", n->widened,
-					"before", probe_json(&n->before), "after", probe_json(&n->after)));
+			json_array_append_new(
+				parts, json_pack("{s:s, s:f, s:f, s:f, s:f, s:o, s:o}", "part",
+					       measure_part_name((enum measure_part)p), "seconds", n->seconds,
+					       "others_cores", n->others_cores, "steal_cores", n->steal_cores,
+					       "widened", n->widened, "before", probe_json(&n->before),
+					       "after", probe_json(&n->after)));
 	}
 	return parts;
 }
@@ -276,9 +301,11 @@ static json_t *numbers_json(const struct measurement *m)
 	for (size_t i = 0; i < m->numbers.n; i++) {
 		const struct measure_number *n = &m->numbers.at[i];
 		json_array_append_new(numbers,
-			json_pack("{s:s, s:s, s:s, s:s, s:f, s:o, s:f, s:o}", "part", measure_part_name(n->part), "name", n->name, "what",
-				n->what, "unit", units_base(n->dim), "value", n->value, "interval80", interval_json(n->interval80),
-				"spread", stats_spread(n->value, n->interval80), "samples", reals(n->sample.at, n->sample.n)));
+			json_pack("{s:s, s:s, s:s, s:s, s:f, s:o, s:f, s:o}", "part",
+				measure_part_name(n->part), "name", n->name, "what", n->what, "unit",
+				units_base(n->dim), "value", n->value, "interval80",
+				interval_json(n->interval80), "spread", stats_spread(n->value, n->interval80),
+				"samples", reals(n->sample.at, n->sample.n)));
 	}
 	return numbers;
 }
@@ -289,11 +316,12 @@ static json_t *fits_json(const struct measurement *m)
 
 	for (size_t i = 0; i < m->fits.n; i++) {
 		const struct measure_fit *f = &m->fits.at[i];
-		json_array_append_new(fits,
-			json_pack("{s:s, s:s, s:s, s:s, s:f, s:o, s:f, s:o, s:o, s:o, s:o}", "part", measure_part_name(f->part), "name",
-				f->name, "what", f->what, "derived", f->derived, "a", f->line.a, "a80", interval_json(f->line.a80), "b",
-				f->line.b, "b80", interval_json(f->line.b80), "x", reals(f->x, f->n), "y", reals(f->y, f->n), "residuals",
-				reals(f->line.residual, f->n)));
+		json_array_append_new(
+			fits, json_pack("{s:s, s:s, s:s, s:s, s:f, s:o, s:f, s:o, s:o, s:o, s:o}", "part",
+				      measure_part_name(f->part), "name", f->name, "what", f->what, "derived",
+				      f->derived, "a", f->line.a, "a80", interval_json(f->line.a80), "b",
+				      f->line.b, "b80", interval_json(f->line.b80), "x", reals(f->x, f->n),
+				      "y", reals(f->y, f->n), "residuals", reals(f->line.residual, f->n)));
 	}
 	return fits;
 }
@@ -304,8 +332,9 @@ static int print_json(const struct measurement *m, const char *output, struct er
 
 	for (size_t i = 0; i < m->notes.n; i++)
 		json_array_append_new(notes, json_string(m->notes.at[i]));
-	json_t *doc = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?}", "date", m->date, "host", host_json(m), "parts",
-		parts_json(m), "numbers", numbers_json(m), "fits", fits_json(m), "notes", notes, "drive", m->drive, "profile", output);
+	json_t *doc = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?}", "date", m->date, "host",
+		host_json(m), "parts", parts_json(m), "numbers", numbers_json(m), "fits", fits_json(m),
+		"notes", notes, "drive", m->drive, "profile", output);
 	if (!doc)
 		return err_set(err, ERR_NOMEM, "out of memory");
 	json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
@@ -389,7 +418,8 @@ static int calibrate(struct args *args, struct arena *a)
 		(args->json ? print_json(m, args->output, &err) : print_text(m, a, &err)))
 		return cmd_fail(&err);
 	if (!args->json && args->output)
-		printf("\nprofile: %s (offsim hw show %s%s)\n", args->output, strchr(args->output, '/') ? "" : "./", args->output);
+		printf("\nprofile: %s (offsim hw show %s%s)\n", args->output,
+			strchr(args->output, '/') ? "" : "./", args->output);
 	return EXIT_DONE;
 }
 

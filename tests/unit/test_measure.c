@@ -40,8 +40,9 @@ static double float_weight(enum kernel_type type, const uint8_t *w, size_t i)
 	return (double)f;
 }
 
-/* The six bits that the j-th scale (or minimum: j + 8) of a q4_k block has, read off the picture in ggml's sources:
-   bytes 0-3 and 4-7 hold the low six bits of the first four, their upper two bits and bytes 8-11 the others. */
+/* The six bits that the j-th scale (or minimum: j + 8) of a q4_k block has, read off the picture in ggml's
+   sources: bytes 0-3 and 4-7 hold the low six bits of the first four, their upper two bits and bytes 8-11 the
+   others. */
 static int six_bits(const uint8_t *s, size_t j, bool minimum)
 {
 	if (j < 4)
@@ -125,7 +126,8 @@ static double input(enum kernel_type type, const char *x, size_t i)
 	return (double)in->scale[each32 ? i % KERNEL_CHUNK / 32 : 0] * in->q[i % KERNEL_CHUNK];
 }
 
-static void check_kernel(const struct kernel_tables *t, enum kernel_type type, enum kernel_level level, uint64_t seed)
+static void check_kernel(
+	const struct kernel_tables *t, enum kernel_type type, enum kernel_level level, uint64_t seed)
 {
 	const struct kernel_format *f = &kernel_format[type];
 	size_t stride = CHUNKS * f->input_bytes + 64;
@@ -146,8 +148,8 @@ static void check_kernel(const struct kernel_tables *t, enum kernel_type type, e
 		}
 		kernel_dot(type, level, 1)(t, CHUNKS, w, x + c * stride, stride, &one);
 		/* Single precision, added up in some order. */
-		ck_assert_msg(fabs(many[c] - sum) <= 2e-6 * size, "%s %s, column %zu: %.9g, not %.9g", f->name,
-			kernel_level_name(level), c, (double)many[c], sum);
+		ck_assert_msg(fabs(many[c] - sum) <= 2e-6 * size, "%s %s, column %zu: %.9g, not %.9g",
+			f->name, kernel_level_name(level), c, (double)many[c], sum);
 		ck_assert_msg(fabs(one - sum) <= 2e-6 * size, "%s %s, one column: %.9g, not %.9g", f->name,
 			kernel_level_name(level), (double)one, sum);
 	}
@@ -167,7 +169,8 @@ START_TEST(kernels_multiply)
 		levels++;
 		for (int type = 0; type < KERNEL_TYPE_N; type++)
 			for (uint64_t seed = 0; seed < 7; seed++)
-				check_kernel(&t, (enum kernel_type)type, (enum kernel_level)level, seed * 100);
+				check_kernel(
+					&t, (enum kernel_type)type, (enum kernel_level)level, seed * 100);
 	}
 	ck_assert_int_ge(levels, 1);
 }
@@ -178,7 +181,8 @@ START_TEST(formats_are_those_of_files)
 	for (int i = 0; i < KERNEL_TYPE_N; i++) {
 		const struct quant_type *q = quant_find(kernel_format[i].name);
 		ck_assert_ptr_nonnull(q);
-		ck_assert_uint_eq(kernel_format[i].chunk_bytes, KERNEL_CHUNK / q->block_elements * q->block_bytes);
+		ck_assert_uint_eq(
+			kernel_format[i].chunk_bytes, KERNEL_CHUNK / q->block_elements * q->block_bytes);
 	}
 }
 END_TEST
@@ -281,8 +285,8 @@ END_TEST
 
 START_TEST(one_wild_repetition_is_no_matter)
 {
-	double x[20] = {50.1, 49.7, 50.3, 49.9, 50.0, 50.2, 49.8, 50.4, 49.6, 50.05, 0.3, 50.15, 49.85, 50.25, 49.75, 50.35, 49.95,
-		49.65, 50.12, 49.88};
+	double x[20] = {50.1, 49.7, 50.3, 49.9, 50.0, 50.2, 49.8, 50.4, 49.6, 50.05, 0.3, 50.15, 49.85, 50.25,
+		49.75, 50.35, 49.95, 49.65, 50.12, 49.88};
 
 	arena_init(&arena, NULL, NULL);
 	struct stats_interval i80 = stats_next80(x, 20, &arena);
@@ -326,7 +330,8 @@ END_TEST
 
 START_TEST(a_line_without_noise)
 {
-	const double x[] = {1, 2, 4, 8}, y[] = {2.385 + 0.5, 2.385 + 1, 2.385 + 2, 2.385 + 4}, scale[] = {1, 1, 1, 1};
+	const double x[] = {1, 2, 4, 8}, y[] = {2.385 + 0.5, 2.385 + 1, 2.385 + 2, 2.385 + 4},
+		     scale[] = {1, 1, 1, 1};
 	struct stats_line line;
 
 	arena_init(&arena, NULL, NULL);
@@ -448,7 +453,8 @@ START_TEST(factors_load)
 		for (int t = 0; t < KERNEL_TYPE_N; t++) {
 			known += f.decode[t].factor > 0;
 			ck_assert(f.decode[t].factor <= 0 || (f.decode[t].spread > 0 && *f.decode[t].source));
-			ck_assert(f.prefill[t].factor <= 0 || (f.prefill[t].spread > 0 && *f.prefill[t].source));
+			ck_assert(f.prefill[t].factor <= 0 ||
+				  (f.prefill[t].spread > 0 && *f.prefill[t].source));
 		}
 	}
 	ck_assert_int_gt(known, 0);
@@ -456,6 +462,7 @@ START_TEST(factors_load)
 }
 END_TEST
 
-TEST_MAIN("measure", kernels_multiply, formats_are_those_of_files, halves, reads_add_up, medians, intervals_cover,
-	spread_of_an_interval, one_wild_repetition_is_no_matter, a_line_is_found, a_line_without_noise, no_line, this_host,
-	asynchronous_reads, a_short_measurement, an_interrupted_measurement, factors_load)
+TEST_MAIN("measure", kernels_multiply, formats_are_those_of_files, halves, reads_add_up, medians,
+	intervals_cover, spread_of_an_interval, one_wild_repetition_is_no_matter, a_line_is_found,
+	a_line_without_noise, no_line, this_host, asynchronous_reads, a_short_measurement,
+	an_interrupted_measurement, factors_load)
