@@ -18,6 +18,7 @@ enum rng_purpose {
 	RNG_LOOKAHEAD = 4,
 	RNG_POPULARITY = 5,
 	RNG_REQUESTS = 6,
+	RNG_BOOTSTRAP = 7,
 };
 
 /* The caller ends with gsl_rng_free. NULL only when out of memory. */

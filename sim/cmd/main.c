@@ -20,6 +20,7 @@ const struct cmd cmd_table[] = {
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"timeline", cmd_timeline, "what each device, link and memory did when, for Perfetto"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
+	{"calibrate", cmd_calibrate, "measure this machine: memory, processors, a drive; write its profile"},
 	{"hw", cmd_hw, "list and show machines and their parts, describe this one"},
 	{"model", cmd_model, "list and show models"},
 	{"trace", cmd_trace, "make, import and convert traces of steps or requests"},
