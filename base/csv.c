@@ -93,7 +93,8 @@ static void begin_row(struct csv *csv)
 	csv->line_start = csv->at;
 }
 
-static int read_header(struct csv *csv, const char *const *wanted, struct arena *a, struct err *err)
+static int read_header(struct csv *csv, const char *const *wanted, size_t n_required, struct arena *a,
+	struct err *err)
 {
 	struct {
 		VEC(int);
@@ -118,7 +119,7 @@ static int read_header(struct csv *csv, const char *const *wanted, struct arena 
 	} while (more);
 	csv->column = columns.at;
 	csv->n_columns = columns.n;
-	for (size_t i = 0; i < csv->n_wanted; i++) {
+	for (size_t i = 0; i < n_required; i++) {
 		if (!have[i]) {
 			struct csv_field first = {.line = csv->line, .col = 1};
 			return csv_error(csv, &first, err, "the header has no column '%s'", wanted[i]);
@@ -133,13 +134,20 @@ int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_
 	size_t len;
 	char *text;
 
-	if (file_read(path, CSV_MAX_BYTES, a, &text, &len, err))
-		return -1;
+	return file_read(path, CSV_MAX_BYTES, a, &text, &len, err) ||
+			csv_begin(csv, path, text, len, wanted, n_wanted, n_wanted, a, err) ?
+		-1 :
+		0;
+}
+
+int csv_begin(struct csv *csv, const char *path, char *text, size_t len, const char *const *wanted, size_t n_wanted,
+	size_t n_required, struct arena *a, struct err *err)
+{
 	*csv = (struct csv){.path = path, .at = text, .end = text + len, .next_line = 1, .n_wanted = n_wanted};
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		csv->at += 3; /* the mark that spreadsheets put before UTF-8 */
 	skip_empty_lines(csv);
-	return read_header(csv, wanted, a, err);
+	return read_header(csv, wanted, n_required, a, err);
 }
 
 int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
@@ -153,6 +161,7 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 		return 0;
 
 	begin_row(csv);
+	memset(field, 0, csv->n_wanted * sizeof(*field));
 	do {
 		if ((more = next_field(csv, &f, err)) < 0)
 			return -1;

@@ -67,7 +67,7 @@ static json_t *load(const char *text, size_t len, json_error_t *fault)
 	return root;
 }
 
-int json_read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err)
+int json_read_any(const char *text, size_t len, const char *name, json_t **out, struct err *err)
 {
 	json_error_t fault;
 
@@ -80,6 +80,16 @@ int json_read_text(const char *text, size_t len, const char *name, json_t **out,
 		struct err_pos pos = {name, fault.line, fault.column};
 		return err_at(err, ERR_INPUT, &pos, "%s", fault.text);
 	}
+	*out = root;
+	return 0;
+}
+
+int json_read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err)
+{
+	json_t *root;
+
+	if (json_read_any(text, len, name, &root, err))
+		return -1;
 	if (!json_is_object(root)) {
 		json_decref(root);
 		struct err_pos pos = {name, 1, 1};

@@ -15,10 +15,12 @@
 static void usage(void)
 {
 	puts("usage: offsim validate CORPUS.csv [--tier A,B] [--engine NAME] [-j N] [--max-median SHARE] [--json]\n"
+	     "       offsim validate LLAMA-BENCH-OUTPUT --machine M [--model NAME] [OPTIONS]\n"
 	     "\n"
 	     "Runs every row of a corpus of published measurements whose engine, model and machine are known, says why\n"
 	     "for the others, and prints how far the predictions are off. Rows of a group (one owner's machine or thread)\n"
-	     "share a weight of one.\n"
+	     "share a weight of one. What llama-bench prints (-o json, jsonl, csv, sql, md) is taken as it is: each of its\n"
+	     "tests is a row, of the machine that is named.\n"
 	     "\n"
 	     "  error         |predicted / measured - 1|, its median and 90th percentile\n"
 	     "  bias          median of predicted / measured, less 1\n"
@@ -28,12 +30,15 @@ static void usage(void)
 	     "\n"
 	     "      --tier A,B          tiers that are scored (default A,B)\n"
 	     "      --engine NAME       only rows of this engine\n"
+	     "      --machine M         llama-bench: the machine it ran on, a name from 'offsim hw list' or a path\n"
+	     "      --model NAME        llama-bench: the model it ran (default: the card with so many parameters)\n"
 	     "      --max-median SHARE  exit 4 when the median error of any metric is larger (0.18 or 18%)\n"
 	     "  -j N                    workers (default: one for each processor)\n"
 	     "      --json              rows and summary as one JSON document\n"
 	     "  -h, --help              this text\n"
 	     "\n"
-	     "example: offsim validate corpus.csv --engine llama.cpp");
+	     "example: offsim validate corpus.csv --engine llama.cpp\n"
+	     "         offsim validate bench.jsonl --machine desktop-rtx4090-ddr5");
 }
 
 static json_t *number(double x)
@@ -133,6 +138,8 @@ int cmd_validate(int argc, char **argv)
 	static const struct option options[] = {
 		{"tier", required_argument, NULL, 't'},
 		{"engine", required_argument, NULL, 'e'},
+		{"machine", required_argument, NULL, 'M'},
+		{"model", required_argument, NULL, 'l'},
 		{"max-median", required_argument, NULL, 'm'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"json", no_argument, NULL, 'o'},
@@ -156,6 +163,12 @@ int cmd_validate(int argc, char **argv)
 		case 'e':
 			o.engine = optarg;
 			break;
+		case 'M':
+			o.machine = optarg;
+			break;
+		case 'l':
+			o.model = optarg;
+			break;
 		case 'm':
 			if (units_parse(optarg, UNIT_FRACTION, &max_median, &err))
 				return cmd_usage_error("validate", "--max-median: %s", err.msg);
@@ -175,7 +188,7 @@ int cmd_validate(int argc, char **argv)
 		}
 	}
 	if (argc - optind != 1)
-		return cmd_usage_error("validate", "expected one CORPUS.csv, not %d", argc - optind);
+		return cmd_usage_error("validate", "expected one file, not %d", argc - optind);
 
 	struct arena a;
 	struct validate v;
@@ -191,8 +204,8 @@ int cmd_validate(int argc, char **argv)
 		print_summary(&v);
 	}
 	if (status == EXIT_DONE && v.n_scored == 0)
-		status = cmd_usage_error("validate", "no row of tiers %s%s%s", tiers, o.engine ? " and engine " : "",
-			o.engine ? o.engine : "");
+		status = cmd_usage_error("validate", "no row of %s%s%s%s", o.machine ? "the file" : "tiers ",
+			o.machine ? "" : tiers, o.engine ? " and engine " : "", o.engine ? o.engine : "");
 	if (status == EXIT_DONE && worst_median(&v) > max_median)
 		status = EXIT_BOUND;
 	arena_release(&a);

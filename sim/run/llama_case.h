@@ -1,0 +1,39 @@
+/*
+ * llama_case.h - a test of llama-bench as a scenario: the same model, flags and tokens, on a machine that is given.
+ *
+ *	bench_llama ─┬─ model_type, model_n_params, model_size ──> a card and its quantization
+ *	             ├─ n_gpu_layers, type_k, n_ubatch, …      ──> flags of engine llama.cpp
+ *	             └─ n_prompt, n_gen, n_depth               ──> workload, and which rate is compared
+ *
+ * What cannot be told is no error: the case has no scenario and says why.
+ */
+#ifndef SIM_RUN_LLAMA_CASE_H
+#define SIM_RUN_LLAMA_CASE_H
+
+#include "hw/bench.h"
+#include "sim/run/result.h"
+
+/* What the cards of models/cards look like to llama-bench, loaded once. */
+struct llama_cards;
+int llama_cards_load(struct arena *a, struct llama_cards **out, struct err *err);
+
+struct llama_case {
+	const char *scenario; /* its text; NULL: it cannot be run */
+	const char *reason;   /* why not; "" when it can */
+	const char *assumed;  /* what the row left open; "" when nothing */
+	const char *model;    /* name or path; "" when none was found */
+	enum result_field_id field; /* of the result, which times `scale` is tokens a second as llama-bench counts them */
+	double scale;
+};
+
+/* machine is YAML in flow style: a quoted name, or a map. model is a name or an absolute path; NULL: by the row's own
+   numbers, among the cards. */
+void llama_case_make(const struct bench_llama *row, const char *machine, const char *model, const struct llama_cards *cards,
+	struct arena *a, struct llama_case *out);
+
+/* text as a YAML scalar in double quotes. */
+const char *llama_case_quoted(struct arena *a, const char *text);
+/* A model or machine as the user named it, so that it means the same wherever it is written: paths are made absolute. */
+const char *llama_case_named(struct arena *a, const char *name_or_path);
+
+#endif

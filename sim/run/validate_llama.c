@@ -1,0 +1,65 @@
+/*
+ * validate_llama.c - tests of llama-bench as rows. One file is one machine, so one group: pairs of it are ordered.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sim/run/llama_case.h"
+#include "sim/run/validate_rows.h"
+
+static enum validate_metric metric_of(enum result_field_id field)
+{
+	return field == RESULT_DECODE_TOK_S ? VALIDATE_DECODE : field == RESULT_PREFILL_TOK_S ? VALIDATE_PREFILL : VALIDATE_E2E;
+}
+
+/* The same test twice is the same point, not a pair. */
+static const char *identity(const struct bench_row *b, const struct llama_case *c)
+{
+	return c->scenario ? c->scenario : b->what;
+}
+
+static void add_row(const struct bench *bench, const struct bench_row *b, const struct llama_case *c,
+	const struct validate_options *o, struct arena *a, struct validate_rows *rows)
+{
+	struct validate_row row = {
+		.id = arena_printf(a, "%d", b->line),
+		.group = bench->file,
+		.engine = b->llama->ik ? "ik_llama.cpp" : "llama.cpp",
+		.model = b->what,
+		.tier = "",
+		.metric = metric_of(c->field),
+		.scored = true,
+		.status = c->scenario ? VALIDATE_OK : VALIDATE_SKIPPED,
+		.reason = c->reason, .assumed = c->assumed, .identity = identity(b, c),
+		.measured = b->value, .predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN,
+		.scenario = c->scenario, .where = arena_printf(a, "%s:%d", bench->file, b->line), .field = c->field,
+		.scale = c->scale,
+	};
+
+	if (o->engine && strcmp(o->engine, row.engine) != 0) {
+		row.status = VALIDATE_SKIPPED;
+		row.reason = "of another engine";
+		row.scored = false;
+	}
+	VEC_PUSH(rows, a, row);
+}
+
+int validate_read_llama(const char *path, const struct validate_options *o, struct arena *a, struct validate_rows *rows,
+	struct err *err)
+{
+	struct llama_cards *cards;
+	struct bench bench;
+
+	if (!o->machine)
+		return err_set(err, ERR_USAGE, "llama-bench does not say what machine it ran on: name one with --machine");
+	if (bench_read_file(path, &bench_llama_bench, a, &bench, err) || llama_cards_load(a, &cards, err))
+		return -1;
+	const char *machine = llama_case_quoted(a, llama_case_named(a, o->machine));
+	const char *model = o->model ? llama_case_named(a, o->model) : NULL;
+	for (size_t i = 0; i < bench.n; i++) {
+		struct llama_case c;
+		llama_case_make(bench.at[i].llama, machine, model, cards, a, &c);
+		add_row(&bench, &bench.at[i], &c, o, a, rows);
+	}
+	return 0;
+}
