@@ -92,6 +92,14 @@ int bench_add(struct bench *b, struct bench_text *t, const struct bench_row *row
 	return 0;
 }
 
+bool bench_same(const struct bench_row *x, const struct bench_row *y)
+{
+	if (x->kind != y->kind || x->device != y->device || x->value != y->value || strcmp(x->what, y->what) != 0)
+		return false;
+	return !x->llama || (x->llama->n_threads == y->llama->n_threads && x->llama->n_gpu_layers == y->llama->n_gpu_layers &&
+				    strcmp(x->llama->test_time, y->llama->test_time) == 0);
+}
+
 /* Only the encoding: what else a file may hold is its format's business. */
 static int check_utf8(const struct bench_text *t, struct err *err)
 {

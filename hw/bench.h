@@ -106,6 +106,9 @@ int bench_read_text(const char *text, size_t len, const char *name, const struct
 /* Does it look like this format? The file is only looked into; false when it cannot be read. */
 bool bench_is(const char *path, const struct bench_format *format, struct arena *a);
 
+/* The same measurement twice, as when a file is given twice or was joined with itself? */
+bool bench_same(const struct bench_row *x, const struct bench_row *y);
+
 /* For readers. Adds a row; one whose value is not a positive finite number is an error at its line. */
 int bench_add(struct bench *b, struct bench_text *t, const struct bench_row *row, struct err *err);
 /* The line of the next place where word stands behind the cursor, which moves behind it; c NULL: the first place. Where

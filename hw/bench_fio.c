@@ -98,9 +98,8 @@ static int read_side(struct bench_text *t, struct bench *out, const struct job *
 	const char *rw = option(j, "rw", option(j, "readwrite", "read")), *bs = option(j, "bs", option(j, "blocksize", "4k"));
 	double block = size_bytes(bs), depth = count(option(j, "iodepth", "1")) * count(option(j, "numjobs", "1"));
 	double rate = json_number_value(json_object_get(side, "bw_bytes"));
-	double mean = json_number_value(json_object_get(side, "bw_mean")), dev = json_number_value(json_object_get(side, "bw_dev"));
 	struct bench_row row = {.kind = write ? BENCH_DRIVE_WRITE : BENCH_DRIVE_READ, .line = j->line, .value = rate,
-		.dim = UNIT_BYTES_RATE, .spread = mean > 0 && dev > 0 ? dev / mean : 0};
+		.dim = UNIT_BYTES_RATE};
 
 	row.what = arena_printf(t->a, "%s: %s of '%s', blocks of %s, %g at once", j->name, write ? "writes" : "reads", rw, bs,
 		depth);

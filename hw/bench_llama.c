@@ -263,7 +263,7 @@ static int add_record(struct bench_text *t, struct bench *out, struct record *r,
 		what = arena_printf(t->a, "%s @ d%lld", what, (long long)l->n_depth);
 	struct bench_row row = {.kind = BENCH_TOKENS, .line = line, .value = r->avg_ts, .dim = UNIT_TOKEN_RATE,
 		.spread = r->stddev_ts > 0 && r->avg_ts > 0 ? r->stddev_ts / r->avg_ts : 0,
-		.what = arena_printf(t->a, "%s %s", *l->model_type ? l->model_type : "a model", what), .llama = l};
+		.what = arena_printf(t->a, "%s, %s", what, *l->model_type ? l->model_type : "a model"), .llama = l};
 	return bench_add(out, t, &row, err);
 }
 

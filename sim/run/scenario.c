@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "sim/run/kernels.h"
 
 struct keys {
 	const char *model, *quant, *engine;
@@ -167,7 +168,12 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err))
 		return -1;
 	s->engine_name = s->engine->name;
-	return s->engine->kernels ? cost_load(s->engine->kernels, a, &s->cost, err) : 0;
+	if (!s->engine->kernels)
+		return 0;
+	return cost_load(s->engine->kernels, a, &s->cost, err) ||
+			kernels_apply(s->machine, s->engine->kernels, s->cost, a, err) ?
+		-1 :
+		0;
 }
 
 static int load_workload(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)

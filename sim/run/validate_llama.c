@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/engine/engine_table.h"
+#include "sim/run/kernels.h"
 #include "sim/run/llama_case.h"
 #include "sim/run/validate_rows.h"
 
@@ -28,7 +30,7 @@ static void add_row(const struct bench *bench, const struct bench_row *b, const 
 		.model = b->what,
 		.tier = "",
 		.metric = metric_of(c->field),
-		.scored = true,
+		.scored = c->scenario != NULL,
 		.status = c->scenario ? VALIDATE_OK : VALIDATE_SKIPPED,
 		.reason = c->reason, .assumed = c->assumed, .identity = identity(b, c),
 		.measured = b->value, .predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN,
@@ -49,16 +51,28 @@ int validate_read_llama(const char *path, const struct validate_options *o, stru
 {
 	struct llama_cards *cards;
 	struct bench bench;
+	struct hw_machine *m;
+	struct cost *cost;
 
 	if (!o->machine)
 		return err_set(err, ERR_USAGE, "llama-bench does not say what machine it ran on: name one with --machine");
-	if (bench_read_file(path, &bench_llama_bench, a, &bench, err) || llama_cards_load(a, &cards, err))
+	/* The machine is loaded for each row again; what is wrong with it is said once. */
+	if (hw_machine_load(o->machine, a, &m, err) || cost_load(engine_llamacpp.kernels, a, &cost, err) ||
+		kernels_apply(m, engine_llamacpp.kernels, cost, a, err) ||
+		bench_read_file(path, &bench_llama_bench, a, &bench, err) || llama_cards_load(a, &cards, err))
 		return -1;
 	const char *machine = llama_case_quoted(a, llama_case_named(a, o->machine));
 	const char *model = o->model ? llama_case_named(a, o->model) : NULL;
 	for (size_t i = 0; i < bench.n; i++) {
 		struct llama_case c;
+		size_t first = 0;
+		while (!bench_same(&bench.at[first], &bench.at[i]))
+			first++;
 		llama_case_make(bench.at[i].llama, machine, model, cards, a, &c);
+		if (first < i) {
+			c.scenario = NULL;
+			c.reason = arena_printf(a, "the same measurement as line %d", bench.at[first].line);
+		}
 		add_row(&bench, &bench.at[i], &c, o, a, rows);
 	}
 	return 0;
