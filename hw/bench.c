@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -92,12 +93,43 @@ int bench_add(struct bench *b, struct bench_text *t, const struct bench_row *row
 	return 0;
 }
 
-bool bench_same(const struct bench_row *x, const struct bench_row *y)
+static bool same(const struct bench_row *x, const struct bench_row *y)
 {
-	if (x->kind != y->kind || x->device != y->device || x->value != y->value || strcmp(x->what, y->what) != 0)
+	if (x->kind != y->kind || x->device != y->device || strcmp(x->what, y->what) != 0)
 		return false;
 	return !x->llama || (x->llama->n_threads == y->llama->n_threads && x->llama->n_gpu_layers == y->llama->n_gpu_layers &&
 				    strcmp(x->llama->test_time, y->llama->test_time) == 0);
+}
+
+struct place {
+	double value;
+	size_t i;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->value != y->value ? (x->value > y->value) - (x->value < y->value) : (x->i > y->i) - (x->i < y->i);
+}
+
+void bench_find_copies(const struct bench_row *const *row, size_t n, struct arena *a, size_t *first)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct place *at = arena_array(a, struct place, n);
+
+	for (size_t i = 0; i < n; i++)
+		at[i] = (struct place){row[i]->value, i};
+	qsort(at, n, sizeof(*at), compare_places);
+	for (size_t i = 0, run = 0; i < n; i++) {
+		if (at[i].value != at[run].value)
+			run = i;
+		size_t k = run;
+		while (!same(row[at[k].i], row[at[i].i]))
+			k++;
+		first[at[i].i] = at[k].i;
+	}
+	arena_rewind(a, mark);
 }
 
 /* Only the encoding: what else a file may hold is its format's business. */
@@ -172,9 +204,11 @@ int bench_read_text(const char *text, size_t len, const char *name, const struct
 bool bench_is(const char *path, const struct bench_format *format, struct arena *a)
 {
 	struct bench_text t = {.file = path, .a = a};
-	FILE *f = fopen(path, "r");
+	struct stat st;
+	FILE *f;
 
-	if (!f)
+	/* What was read of a pipe would be gone. */
+	if (stat(path, &st) || !S_ISREG(st.st_mode) || !(f = fopen(path, "r")))
 		return false;
 	t.s = arena_array(a, char, LOOK_BYTES + 1);
 	t.len = fread(t.s, 1, LOOK_BYTES, f);

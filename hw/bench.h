@@ -103,11 +103,12 @@ int bench_read_file(const char *path, const struct bench_format *format, struct 
 /* text is copied. */
 int bench_read_text(const char *text, size_t len, const char *name, const struct bench_format *format,
 	struct arena *a, struct bench *out, struct err *err);
-/* Does it look like this format? The file is only looked into; false when it cannot be read. */
+/* Does it look like this format? Only looks into it; false when it is no plain file or cannot be read. */
 bool bench_is(const char *path, const struct bench_format *format, struct arena *a);
 
-/* The same measurement twice, as when a file is given twice or was joined with itself? */
-bool bench_same(const struct bench_row *x, const struct bench_row *y);
+/* first[i] is the index of the first row that is the same measurement as row i, i itself when none is before it: a file
+   may be given twice or have been joined with itself. */
+void bench_find_copies(const struct bench_row *const *row, size_t n, struct arena *a, size_t *first);
 
 /* For readers. Adds a row; one whose value is not a positive finite number is an error at its line. */
 int bench_add(struct bench *b, struct bench_text *t, const struct bench_row *row, struct err *err);

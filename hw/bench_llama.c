@@ -169,6 +169,7 @@ static bool parse_test(struct record *r)
 		if (!into)
 			return false;
 		at += into == &r->n_depth ? 3 : 2;
+		at += strspn(at, " "); /* "pp 512" before 2024 */
 		*into = (double)strtoul(at, &end, 10);
 		if (end == at || *into > MAX_COUNT)
 			return false;

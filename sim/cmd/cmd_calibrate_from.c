@@ -78,6 +78,29 @@ static void print_row(const struct calibrate_row *r)
 		putchar('\n');
 }
 
+/* Measurements that no constant is made of, by file and reason: there may be hundreds. */
+static void print_unused(const struct calibrate *c)
+{
+	for (size_t i = 0; i < c->n_rows; i++) {
+		const struct calibrate_row *r = &c->row[i];
+		size_t n = 0;
+		bool first = true;
+		if (!r->unused || r->bench->llama)
+			continue;
+		for (size_t k = 0; k < c->n_rows; k++) {
+			const struct calibrate_row *other = &c->row[k];
+			if (!other->unused || other->bench->llama || strcmp(other->file, r->file) != 0 ||
+				strcmp(other->unused, r->unused) != 0)
+				continue;
+			first &= k >= i;
+			n++;
+		}
+		if (first)
+			printf("%s: %zu more not used (such as line %d, %s): %s\n", r->file, n, r->bench->line, r->bench->what,
+				r->unused);
+	}
+}
+
 static void print_constants(const struct calibrate *c)
 {
 	static const char *const states[] = {"measured", "fitted", "held"};
@@ -220,7 +243,9 @@ static int calibrate(const struct args *args, struct arena *a)
 		return EXIT_DONE;
 	}
 	for (size_t i = 0; i < c.n_rows; i++)
-		print_row(&c.row[i]);
+		if (c.row[i].bench->llama || !c.row[i].unused)
+			print_row(&c.row[i]);
+	print_unused(&c);
 	if (c.n_constants)
 		print_constants(&c);
 	if (args->output)

@@ -76,13 +76,18 @@ static void print_json(const struct validate *v)
 /* Of a corpus, rows that were skipped are many and uninteresting; those of one's own file are few. */
 static void print_rows(const struct validate *v, bool all)
 {
-	printf("%-7s %-16s %-26s %-8s %4s %11s %11s %7s  %s\n", "id", "engine", "model", "metric", "tier", "predicted",
+	int width = 26;
+
+	for (size_t i = 0; i < v->n && all; i++)
+		if ((int)strlen(v->row[i].model) > width)
+			width = strlen(v->row[i].model) < 60 ? (int)strlen(v->row[i].model) : 60;
+	printf("%-7s %-16s %-*s %-8s %4s %11s %11s %7s  %s\n", "id", "engine", width, "model", "metric", "tier", "predicted",
 		"measured", "ratio", "");
 	for (size_t i = 0; i < v->n; i++) {
 		const struct validate_row *r = &v->row[i];
 		if (r->status == VALIDATE_SKIPPED && !all)
 			continue;
-		printf("%-7s %-16.16s %-26.26s %-8s %4s ", r->id, r->engine, r->model, validate_metric_name(r->metric), r->tier);
+		printf("%-7s %-16.16s %-*.*s %-8s %4s ", r->id, r->engine, width, width, r->model, validate_metric_name(r->metric), r->tier);
 		if (r->status == VALIDATE_OK)
 			printf("%11.4g %11.4g %7.2f  %s%s\n", r->predicted, r->measured, r->predicted / r->measured,
 				r->metric == VALIDATE_DECODE && r->measured > r->upper_bound ? "above the bound! " : "",

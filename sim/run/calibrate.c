@@ -58,13 +58,16 @@ struct job {
 
 static void mark_copies(struct job *job)
 {
-	for (size_t i = 0; i < job->rows.n; i++) {
-		struct calibrate_row *row = &job->rows.at[i];
-		for (size_t k = 0; k < i && !row->unused; k++)
-			if (!job->rows.at[k].unused && bench_same(job->rows.at[k].bench, row->bench))
-				row->unused = arena_printf(job->arena, "the same measurement as %s:%d", job->rows.at[k].file,
-					job->rows.at[k].bench->line);
-	}
+	const struct bench_row **row = arena_array(job->arena, const struct bench_row *, job->rows.n);
+	size_t *first = arena_array(job->arena, size_t, job->rows.n);
+
+	for (size_t i = 0; i < job->rows.n; i++)
+		row[i] = job->rows.at[i].bench;
+	bench_find_copies(row, job->rows.n, job->arena, first);
+	for (size_t i = 0; i < job->rows.n; i++)
+		if (first[i] < i)
+			job->rows.at[i].unused = arena_printf(job->arena, "the same measurement as %s:%d",
+				job->rows.at[first[i]].file, row[first[i]]->line);
 }
 
 static int read_files(struct job *job, struct err *err)
@@ -117,6 +120,17 @@ static struct calibrate_constant *find_constant(struct job *job, const char *nam
 	return NULL;
 }
 
+/* "the profile has no gpu1", or which number of it. */
+static const char *no_constant(const struct job *job, const char *name)
+{
+	size_t device = strcspn(name, ".");
+
+	for (size_t k = 0; k < job->n_refs; k++)
+		if (strncmp(job->constant[k].name, name, device + 1) == 0)
+			return arena_printf(job->arena, "the profile has no %s", name);
+	return arena_printf(job->arena, "the profile has no %.*s", (int)device, name);
+}
+
 static const struct direct *find_direct(enum bench_kind kind)
 {
 	for (size_t i = 0; i < ARRAY_LEN(directs); i++)
@@ -143,19 +157,28 @@ static void add_file(struct calibrate_constant *c, const char *file, struct aren
 		c->from = arena_printf(a, "%s%s%s", c->from, *c->from ? ", " : "", name);
 }
 
-static void set_measured(struct job *job, struct calibrate_constant *c, bool best)
+/* From its rows, which are of one kind. */
+static void set_measured(struct job *job, struct calibrate_constant *c, const struct hw_num_ref *ref)
 {
 	struct arena_mark mark = arena_mark(job->arena);
 	double *log_value = arena_array(job->arena, double, c->n_rows);
+	bool best = false;
 	size_t n = 0;
 
-	for (size_t i = 0; i < job->rows.n; i++)
-		if (!job->rows.at[i].unused && job->rows.at[i].constant == c->name)
-			log_value[n++] = log(job->rows.at[i].bench->value);
+	for (size_t i = 0; i < job->rows.n; i++) {
+		const struct calibrate_row *row = &job->rows.at[i];
+		if (row->unused || row->constant != c->name)
+			continue;
+		best = find_direct(row->bench->kind)->best;
+		log_value[n++] = log(row->bench->value);
+	}
 	double mean = gsl_stats_mean(log_value, 1, n), deviation = n > 1 ? gsl_stats_sd(log_value, 1, n) : 0;
 	c->value = exp(best ? gsl_stats_max(log_value, 1, n) : mean);
 	c->spread = best ? SPREAD_MEASURED : fmax(deviation, SPREAD_MEASURED);
 	arena_rewind(job->arena, mark);
+	if (ref->num->peak > 0 && ref->dim != UNIT_TIME && c->value > ref->num->peak)
+		c->why = arena_printf(job->arena, "more than the peak of %s: is it that machine?",
+			calibrate_number_text(job->arena, ref->num->peak, c->dim));
 }
 
 static void use_direct(struct job *job)
@@ -168,7 +191,7 @@ static void use_direct(struct job *job)
 		const char *name = constant_name(d, row->bench->device, job->arena);
 		struct calibrate_constant *c = find_constant(job, name);
 		if (!c) {
-			row->unused = arena_printf(job->arena, "the profile has no %s", name);
+			row->unused = no_constant(job, name);
 			continue;
 		}
 		row->constant = c->name;
@@ -177,10 +200,8 @@ static void use_direct(struct job *job)
 		add_file(c, row->file, job->arena);
 	}
 	for (size_t k = 0; k < job->n_refs; k++)
-		for (size_t d = 0; d < ARRAY_LEN(directs) && job->constant[k].state == CALIBRATE_MEASURED; d++)
-			for (int device = 0; device < 16; device++)
-				if (strcmp(constant_name(&directs[d], device, job->arena), job->constant[k].name) == 0)
-					set_measured(job, &job->constant[k], directs[d].best);
+		if (job->constant[k].state == CALIBRATE_MEASURED)
+			set_measured(job, &job->constant[k], &job->ref[k]);
 }
 
 /* ---- llama-bench's tests as points of the fit ---- */
@@ -262,6 +283,8 @@ static int add_tests(struct job *job, struct err *err)
 		struct llama_case c;
 		if (row->unused || !row->bench->llama)
 			continue;
+		if (job->o->interrupted && *job->o->interrupted)
+			return err_set(err, ERR_INTERRUPTED, "interrupted");
 		if (!cards && llama_cards_load(job->arena, &cards, err))
 			return -1;
 		llama_case_make(row->bench->llama, machine, model, cards, job->arena, &c);

@@ -40,7 +40,7 @@ struct calibrate_constant {
 	double value, spread;
 	size_t n_rows;    /* measurements of it, or tests that depend on it */
 	const char *from; /* the files, such as "a.json, b.json" */
-	const char *why;  /* "" unless held */
+	const char *why;  /* it was held, or what is odd about it; "" */
 };
 
 struct calibrate_row {
@@ -75,7 +75,7 @@ struct calibrate_options {
 
 int calibrate_run(const struct calibrate_options *o, struct arena *a, struct calibrate *out, struct err *err);
 
-/* The profile that machine: accepts, date as "2026-11-30". Written beside and renamed: there is never half a file. */
+/* The profile that machine: accepts, date as "2026-11-30". Whole or not at all. */
 int calibrate_write(const struct calibrate *c, const char *date, const char *path, struct arena *a, struct err *err);
 
 #endif

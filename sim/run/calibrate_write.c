@@ -8,11 +8,9 @@
  *	  llama.cpp:
  *	    cpu.read: {value: 72%, spread: 4%, source: "…"}
  */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/utf8.h"
 #include "sim/engine/engine_table.h"
 #include "sim/run/calibrate.h"
@@ -93,23 +91,22 @@ static void print_profile(const struct calibrate *c, const char *date, struct ar
 	}
 }
 
+struct profile_text {
+	const struct calibrate *c;
+	const char *date;
+	struct arena *a;
+};
+
+static void write_profile(FILE *to, void *ctx)
+{
+	const struct profile_text *t = ctx;
+
+	print_profile(t->c, t->date, t->a, to);
+}
+
 int calibrate_write(const struct calibrate *c, const char *date, const char *path, struct arena *a, struct err *err)
 {
-	char *part = arena_printf(a, "%s.XXXXXX", path);
-	int fd = mkstemp(part);
-	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	struct profile_text t = {c, date, a};
 
-	if (!f)
-		return err_set(err, ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-	mode_t mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask); /* as any new file */
-	print_profile(c, date, a, f);
-	bool ok = fflush(f) == 0 && !ferror(f);
-	ok &= fclose(f) == 0;
-	if (ok && rename(part, path) == 0)
-		return 0;
-	err_set(err, ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-	unlink(part);
-	return -1;
+	return file_replace(path, write_profile, &t, err);
 }

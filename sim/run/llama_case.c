@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "models/model.h"
 
 /* Parameters are counted exactly, but for tables that a file may hold or not (rope factors); a table for people has
@@ -23,9 +24,19 @@ struct card {
 	double params;
 };
 
+/* What a card's tensors take at a quantization, or why they cannot have it. */
+struct size {
+	const char *model, *quant;
+	double bytes;
+	const char *fault;
+};
+
 struct llama_cards {
 	struct card *at;
 	size_t n;
+	struct {
+		VEC(struct size);
+	} sizes; /* as they were asked for */
 };
 
 /* Letters and digits, in lower case. */
@@ -166,20 +177,35 @@ static int skip(struct llama_case *c, struct arena *a, const char *fmt, ...)
 	return -1;
 }
 
-/* Are the tensors as large as they should be? */
-static int check_size(const struct bench_llama *row, const char *quant, struct llama_case *c, struct arena *a)
+static struct size find_size(struct llama_cards *cards, const char *model, const char *quant, struct arena *a)
 {
+	struct size s = {.model = model, .quant = quant};
 	struct err err = {0};
-	struct arena_mark mark = arena_mark(a);
 	struct model *m;
 
-	if (model_load(c->model, quant, a, &m, &err))
-		return skip(c, a, "%s", err.msg);
-	double bytes = (double)m->weights_bytes;
+	for (size_t i = 0; i < cards->sizes.n; i++)
+		if (strcmp(cards->sizes.at[i].model, model) == 0 && strcmp(cards->sizes.at[i].quant, quant) == 0)
+			return cards->sizes.at[i];
+	struct arena_mark mark = arena_mark(a);
+	if (model_load(model, quant, a, &m, &err) == 0)
+		s.bytes = (double)m->weights_bytes;
 	arena_rewind(a, mark);
-	if (row->model_size > 0 && fabs(row->model_size / bytes - 1) > SIZE_TOLERANCE)
+	s.fault = s.bytes > 0 ? NULL : arena_strdup(a, err.msg);
+	VEC_PUSH(&cards->sizes, a, s);
+	return s;
+}
+
+/* Are the tensors as large as they should be? */
+static int check_size(const struct bench_llama *row, const char *quant, struct llama_cards *cards, struct llama_case *c,
+	struct arena *a)
+{
+	struct size s = find_size(cards, c->model, quant, a);
+
+	if (s.fault)
+		return skip(c, a, "%s", s.fault);
+	if (row->model_size > 0 && fabs(row->model_size / s.bytes - 1) > SIZE_TOLERANCE)
 		return skip(c, a, "its tensors take %.2f GiB, those of %s at %s %.2f GiB: say which model it is (--model)",
-			row->model_size / 1073741824.0, c->model, quant, bytes / 1073741824.0);
+			row->model_size / 1073741824.0, c->model, quant, s.bytes / 1073741824.0);
 	return 0;
 }
 
@@ -191,7 +217,7 @@ static bool is_gguf(const char *name)
 }
 
 /* Sets c->model and *quant (NULL: the model brings its own). */
-static int find_model(const struct bench_llama *row, const char *model, const struct llama_cards *cards,
+static int find_model(const struct bench_llama *row, const char *model, struct llama_cards *cards,
 	struct llama_case *c, const char **quant, struct arena *a)
 {
 	*quant = model && is_gguf(model) ? NULL : quant_of(row->model_type, a);
@@ -208,7 +234,7 @@ static int find_model(const struct bench_llama *row, const char *model, const st
 		return skip(c, a, "no card of models/ has %.0f parameters ('%s'; --model NAME)", row->model_n_params,
 			row->model_type);
 	c->model = card->name;
-	return check_size(row, *quant, c, a);
+	return check_size(row, *quant, cards, c, a);
 }
 
 /* ---- the scenario ---- */
@@ -286,7 +312,7 @@ static const char *workload_text(const struct bench_llama *row, struct llama_cas
 		depth);
 }
 
-void llama_case_make(const struct bench_llama *row, const char *machine, const char *model, const struct llama_cards *cards,
+void llama_case_make(const struct bench_llama *row, const char *machine, const char *model, struct llama_cards *cards,
 	struct arena *a, struct llama_case *out)
 {
 	const char *quant;

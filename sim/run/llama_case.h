@@ -13,7 +13,7 @@
 #include "hw/bench.h"
 #include "sim/run/result.h"
 
-/* What the cards of models/cards look like to llama-bench, loaded once. */
+/* What the cards of models/cards look like to llama-bench, loaded once; all cases of it are made in one arena. */
 struct llama_cards;
 int llama_cards_load(struct arena *a, struct llama_cards **out, struct err *err);
 
@@ -28,7 +28,7 @@ struct llama_case {
 
 /* machine is YAML in flow style: a quoted name, or a map. model is a name or an absolute path; NULL: by the row's own
    numbers, among the cards. */
-void llama_case_make(const struct bench_llama *row, const char *machine, const char *model, const struct llama_cards *cards,
+void llama_case_make(const struct bench_llama *row, const char *machine, const char *model, struct llama_cards *cards,
 	struct arena *a, struct llama_case *out);
 
 /* text as a YAML scalar in double quotes. */

@@ -63,15 +63,17 @@ int validate_read_llama(const char *path, const struct validate_options *o, stru
 		return -1;
 	const char *machine = llama_case_quoted(a, llama_case_named(a, o->machine));
 	const char *model = o->model ? llama_case_named(a, o->model) : NULL;
+	const struct bench_row **row = arena_array(a, const struct bench_row *, bench.n);
+	size_t *first = arena_array(a, size_t, bench.n);
+	for (size_t i = 0; i < bench.n; i++)
+		row[i] = &bench.at[i];
+	bench_find_copies(row, bench.n, a, first);
 	for (size_t i = 0; i < bench.n; i++) {
 		struct llama_case c;
-		size_t first = 0;
-		while (!bench_same(&bench.at[first], &bench.at[i]))
-			first++;
 		llama_case_make(bench.at[i].llama, machine, model, cards, a, &c);
-		if (first < i) {
+		if (first[i] < i) {
 			c.scenario = NULL;
-			c.reason = arena_printf(a, "the same measurement as line %d", bench.at[first].line);
+			c.reason = arena_printf(a, "the same measurement as line %d", row[first[i]]->line);
 		}
 		add_row(&bench, &bench.at[i], &c, o, a, rows);
 	}
