@@ -17,7 +17,7 @@ static void read_file(struct got *g, const char *name, const struct bench_format
 	memset(g, 0, sizeof(*g));
 	arena_init(&g->arena, NULL, NULL);
 	assert_ok(datadir_find(&g->arena, &dir, &g->err), g->err);
-	g->rc = bench_read_file(arena_printf(\&g->arena, "%s/tests/data/bench/%s", dir, name), NULL, &g->arena, &g->b, &g->err);
+	g->rc = bench_read_file(arena_printf(&g->arena, "%s/tests/data/bench/%s", dir, name), NULL, &g->arena, &g->b, &g->err);
 	assert_ok(g->rc, g->err);
 	ck_assert_ptr_eq(g->b.format, format);
 }

@@ -18,7 +18,7 @@ static void read_file(struct got *g, const char *name)
 	memset(g, 0, sizeof(*g));
 	arena_init(&g->arena, NULL, NULL);
 	assert_ok(datadir_find(&g->arena, &dir, &g->err), g->err);
-	g->rc = bench_read_file(arena_printf(\&g->arena, "%s/tests/data/bench/%s", dir, name), NULL, &g->arena, &g->b, &g->err);
+	g->rc = bench_read_file(arena_printf(&g->arena, "%s/tests/data/bench/%s", dir, name), NULL, &g->arena, &g->b, &g->err);
 }
 
 static void read_text(struct got *g, const char *text)
