@@ -12,8 +12,9 @@
  *	(log predicted - log measured) / noise   of each test, and   x / spread   of each constant
  *
  * with weights against outliers (Huber) and the noise raised to what the residuals show. A constant that no test depends
- * on is not touched. Of two that the tests cannot tell apart the less certain one takes what there is to explain, the
- * other stays as it was, and so does one that is no better known afterwards than before; all are named.
+ * on is not touched. Of those that the tests cannot tell apart, such as a bandwidth and the share of it that kernels reach,
+ * the one that the fit moves least stays as it was and the others take it all; one that is no better known afterwards than
+ * before stays as it was too. All are named, and the spreads of the others are those that they have with these known.
  *
  * Numbers whose spread is 0 are taken as exact; what was measured directly is not fitted again.
  */

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
 #include <gsl/gsl_multifit_nlinear.h>
@@ -21,8 +22,10 @@
 #define STEP_MAX 0.1
 /* A constant whose spread, tried both ways, moves a point by less than this has no influence on it. */
 #define INFLUENCE 1e-4
-/* Two constants correlated by more are not told apart; one known this much as before is not known better. */
+/* Constants correlated by more are not told apart, by what the points say with the priors so many times as wide; one
+   whose spread is more than this share of the prior's is not known better. */
 #define SAME_CORRELATION 0.95
+#define PRIOR_ASIDE 10.0
 #define SAME_SPREAD 0.9
 /* Huber's: residuals beyond so many deviations count by their size, not its square. */
 #define HUBER 1.345
@@ -219,16 +222,17 @@ static double get(const gsl_matrix *m, size_t i, size_t j)
 	return gsl_matrix_get(m, i, j);
 }
 
-/* From the Jacobian at the solution: the covariance of the free constants. */
-static void keep_covariance(const struct problem *p, const gsl_matrix *jac, gsl_matrix *cov)
+/* What the points say of the free constants, from the Jacobian at the solution: its first rows, times themselves. */
+static void keep_information(const struct problem *p, const gsl_matrix *jac, gsl_matrix *information)
 {
-	gsl_multifit_nlinear_covar(jac, 0, cov);
-	for (size_t j = 0; j < p->n_free; j++)
-		p->fit->constant[p->free[j]].sd = sqrt(get(cov, j, j));
+	gsl_matrix_const_view points = gsl_matrix_const_submatrix(jac, 0, 0, p->fit->n_points, p->n_free);
+	gsl_matrix_view out = gsl_matrix_submatrix(information, 0, 0, p->n_free, p->n_free);
+
+	gsl_blas_dgemm(CblasTrans, CblasNoTrans, 1, &points.matrix, &points.matrix, 0, &out.matrix);
 }
 
-/* One fit from where x is. cov (n_free x n_free) gets the covariance. */
-static int solve_free(struct problem *p, gsl_matrix *cov, struct err *err)
+/* One fit from where x is. */
+static int solve_free(struct problem *p, gsl_matrix *information, struct err *err)
 {
 	struct fit *f = p->fit;
 	size_t n = f->n_points + p->n_free;
@@ -249,7 +253,7 @@ static int solve_free(struct problem *p, gsl_matrix *cov, struct err *err)
 			rc = GSL_SUCCESS;
 		if (rc == GSL_SUCCESS) {
 			take_x(p, gsl_multifit_nlinear_position(w));
-			keep_covariance(p, gsl_multifit_nlinear_jac(w), cov);
+			keep_information(p, gsl_multifit_nlinear_jac(w), information);
 		}
 	}
 	if (w)
@@ -295,80 +299,121 @@ static int find_influence(struct problem *p, struct err *err)
 	return 0;
 }
 
-static void hold(struct problem *p, size_t j)
+static double spread_of(const struct problem *p, size_t j)
 {
-	p->fit->constant[p->free[j]].x = 0;
+	return p->fit->constant[p->free[j]].spread;
+}
+
+/* Covariance of the free constants if their priors were so many times as wide. */
+static int covariance(const struct problem *p, const gsl_matrix *information, double wider, gsl_matrix *cov)
+{
+	for (size_t i = 0; i < p->n_free; i++)
+		for (size_t j = 0; j < p->n_free; j++)
+			gsl_matrix_set(cov, i, j,
+				get(information, i, j) + (i == j ? 1 / pow(wider * spread_of(p, i), 2) : 0));
+	gsl_matrix_view free = gsl_matrix_submatrix(cov, 0, 0, p->n_free, p->n_free);
+	int rc = gsl_linalg_cholesky_decomp1(&free.matrix);
+	return rc ? rc : gsl_linalg_cholesky_invert(&free.matrix);
+}
+
+/* Puts one back to its prior and out of the fit. The others move as a Gaussian's mean does when one is known; their
+   information is what it was, without a row and a column. */
+static void hold(struct problem *p, gsl_matrix *information, gsl_matrix *cov, size_t j)
+{
+	struct fit_constant *constant = p->fit->constant;
+	double back = -constant[p->free[j]].x;
+
+	if (covariance(p, information, 1, cov) == 0)
+		for (size_t i = 0; i < p->n_free; i++)
+			constant[p->free[i]].x += back * get(cov, i, j) / get(cov, j, j);
+	constant[p->free[j]].x = 0;
+	for (size_t r = 0; r < p->n_free; r++)
+		for (size_t c = 0; c < p->n_free; c++)
+			if (r > j || c > j)
+				gsl_matrix_set(information, r - (r > j), c - (c > j), get(information, r, c));
 	memmove(&p->free[j], &p->free[j + 1], (p->n_free - j - 1) * sizeof(*p->free));
 	p->n_free--;
 }
 
-/* Drops row and column j. */
-static void drop(gsl_matrix *m, size_t n, size_t j)
+/* How far a constant's spread moves the points, squared and in units of their noise. */
+static double influence(const struct problem *p, const gsl_matrix *information, size_t j)
 {
-	for (size_t r = 0; r < n; r++)
-		for (size_t c = 0; c < n; c++)
-			if (r > j || c > j)
-				gsl_matrix_set(m, r - (r > j), c - (c > j), get(m, r, c));
+	return get(information, j, j) * pow(spread_of(p, j), 2);
 }
 
-/* The covariance of the others when one is held: that of a Gaussian, conditional on it. */
-static void condition(gsl_matrix *cov, size_t n, size_t j)
+static double moved(const struct problem *p, size_t j)
 {
-	double own = get(cov, j, j);
-
-	for (size_t r = 0; r < n; r++)
-		for (size_t c = 0; c < n; c++)
-			if (r != j && c != j)
-				gsl_matrix_set(cov, r, c, get(cov, r, c) - get(cov, r, j) * get(cov, c, j) / own);
-	drop(cov, n, j);
+	return fabs(p->fit->constant[p->free[j]].x) / spread_of(p, j);
 }
 
-/* Holds one of the pair that is told apart worst; false when all are. */
-static bool hold_alike(struct problem *p, gsl_matrix *cov)
+/* Holds one that would be no better known even if all others were known exactly; false when there is none. */
+static bool hold_mute(struct problem *p, gsl_matrix *information, gsl_matrix *cov)
 {
-	struct fit_constant *constant = p->fit->constant;
-	double worst = SAME_CORRELATION;
-	size_t at[2] = {0, 0};
-
-	for (size_t i = 0; i < p->n_free; i++) {
-		for (size_t j = 0; j < i; j++) {
-			double r = get(cov, i, j) / sqrt(get(cov, i, i) * get(cov, j, j));
-			if (fabs(r) <= worst)
-				continue;
-			worst = fabs(r);
-			at[0] = j;
-			at[1] = i;
-		}
+	for (size_t j = 0; j < p->n_free; j++) {
+		if (sqrt(1 / (1 + influence(p, information, j))) <= SAME_SPREAD)
+			continue;
+		hold(p, information, cov, j);
+		return true;
 	}
-	if (at[0] == at[1])
+	return false;
+}
+
+/* The other constant that j is correlated with most. */
+static size_t most_alike(const struct problem *p, const gsl_matrix *cov, size_t j, double *correlation)
+{
+	size_t best = j;
+
+	*correlation = 0;
+	for (size_t i = 0; i < p->n_free; i++) {
+		double r = get(cov, i, j) / sqrt(get(cov, i, i) * get(cov, j, j));
+		if (i == j || fabs(r) <= fabs(*correlation))
+			continue;
+		*correlation = r;
+		best = i;
+	}
+	return best;
+}
+
+/* Of those that the points alone cannot tell from others (by the multiple correlation, the priors made so wide that they
+   hardly count), holds the one that the fit moved least, in its spreads; false when all can be told. */
+static bool hold_alike(struct problem *p, gsl_matrix *information, gsl_matrix *cov)
+{
+	size_t at = p->n_free;
+
+	if (covariance(p, information, PRIOR_ASIDE, cov))
 		return false;
-	/* The more certain one stays. */
-	int stays = constant[p->free[at[0]]].spread < constant[p->free[at[1]]].spread ? 0 : 1;
-	struct fit_constant *c = &constant[p->free[at[stays]]];
-	c->like = (int)p->free[at[!stays]];
-	c->correlation = get(cov, at[0], at[1]) / sqrt(get(cov, at[0], at[0]) * get(cov, at[1], at[1]));
-	condition(cov, p->n_free, at[stays]);
-	hold(p, at[stays]);
+	for (size_t j = 0; j < p->n_free; j++) {
+		double alone = get(information, j, j) + 1 / pow(PRIOR_ASIDE * spread_of(p, j), 2);
+		bool alike = 1 - 1 / (alone * get(cov, j, j)) > SAME_CORRELATION * SAME_CORRELATION;
+		if (alike && (at == p->n_free || moved(p, j) < moved(p, at)))
+			at = j;
+	}
+	if (at == p->n_free)
+		return false;
+	struct fit_constant *c = &p->fit->constant[p->free[at]];
+	c->like = (int)p->free[most_alike(p, cov, at, &c->correlation)];
+	hold(p, information, cov, at);
 	return true;
 }
 
-/* Holds the one of which the points say least; false when they say something of all. */
-static bool hold_unknown(struct problem *p, gsl_matrix *cov)
+/* Holds the one of which the points say least, all taken together; false when they say something of each. */
+static bool hold_unknown(struct problem *p, gsl_matrix *information, gsl_matrix *cov)
 {
 	double most = SAME_SPREAD;
 	size_t at = p->n_free;
 
+	if (covariance(p, information, 1, cov))
+		return false;
 	for (size_t j = 0; j < p->n_free; j++) {
-		double left = sqrt(get(cov, j, j)) / p->fit->constant[p->free[j]].spread;
-		if (left > most) {
-			most = left;
-			at = j;
-		}
+		double left = sqrt(get(cov, j, j)) / spread_of(p, j);
+		if (left <= most)
+			continue;
+		most = left;
+		at = j;
 	}
 	if (at == p->n_free)
 		return false;
-	condition(cov, p->n_free, at);
-	hold(p, at);
+	hold(p, information, cov, at);
 	return true;
 }
 
@@ -396,28 +441,30 @@ static int weigh(struct problem *p, struct err *err)
 	return 0;
 }
 
-static int solve(struct problem *p, gsl_matrix *whole, struct err *err)
+/* Rounds of fitting, weighing, and holding what cannot be known, until nothing more is held. The first has no weights
+   yet, by which to judge that. */
+static int solve(struct problem *p, gsl_matrix *information, gsl_matrix *cov, struct err *err)
 {
 	struct fit *f = p->fit;
 
 	for (size_t i = 0; i < f->n_points; i++)
 		p->weight[i] = 1 / f->point[i].sigma;
-	for (int round = 0, settled = 0; round < MAX_ROUNDS && p->n_free && !settled; round++) {
-		gsl_matrix_view cov = gsl_matrix_submatrix(whole, 0, 0, p->n_free, p->n_free);
-		size_t before = p->n_free;
-		if (solve_free(p, &cov.matrix, err) || weigh(p, err))
+	for (int round = 0, held = 1; round < MAX_ROUNDS && p->n_free && (held || round < 3); round++) {
+		held = 0;
+		if (solve_free(p, information, err) || weigh(p, err))
 			return -1;
-		/* The first round has no weights yet, by which to judge what the points can tell. */
-		while (round > 0 && p->n_free && (hold_alike(p, &cov.matrix) || hold_unknown(p, &cov.matrix)))
-			continue;
-		settled = round > 1 && before == p->n_free;
+		while (round > 0 && p->n_free &&
+			(hold_mute(p, information, cov) || hold_alike(p, information, cov) || hold_unknown(p, information, cov)))
+			held++;
 	}
-	/* What is left, once more: held ones no longer explain a part of it. */
-	gsl_matrix_view cov = gsl_matrix_submatrix(whole, 0, 0, p->n_free ? p->n_free : 1, p->n_free ? p->n_free : 1);
-	if (p->n_free && solve_free(p, &cov.matrix, err))
+	if (p->n_free && solve_free(p, information, err))
 		return -1;
-	for (size_t j = 0; j < p->n_free; j++)
+	if (p->n_free && covariance(p, information, 1, cov))
+		return err_set(err, ERR_INPUT, "the fit fails: no covariance");
+	for (size_t j = 0; j < p->n_free; j++) {
 		f->constant[p->free[j]].fitted = true;
+		f->constant[p->free[j]].sd = sqrt(get(cov, j, j));
+	}
 	return 0;
 }
 
@@ -434,10 +481,11 @@ int fit_solve(struct fit *f, struct err *err)
 	for (size_t k = 0; k < f->n_constants; k++)
 		f->constant[k].like = -1;
 	if (find_influence(&p, err) == 0) {
-		gsl_matrix *cov = gsl_matrix_alloc(p.n_free ? p.n_free : 1, p.n_free ? p.n_free : 1);
-		rc = cov ? solve(&p, cov, err) : err_set(err, ERR_NOMEM, "out of memory");
-		if (cov)
-			gsl_matrix_free(cov);
+		size_t n = p.n_free ? p.n_free : 1;
+		gsl_matrix *information = gsl_matrix_alloc(n, n), *cov = gsl_matrix_alloc(n, n);
+		rc = information && cov ? solve(&p, information, cov, err) : err_set(err, ERR_NOMEM, "out of memory");
+		gsl_matrix_free(information);
+		gsl_matrix_free(cov);
 	}
 	gsl_set_error_handler(handler);
 	return rc;
