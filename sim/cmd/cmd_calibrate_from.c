@@ -96,7 +96,7 @@ static void print_unused(const struct calibrate *c)
 			n++;
 		}
 		if (first)
-			printf("%s: %zu more not used (such as line %d, %s): %s\n", r->file, n, r->bench->line, r->bench->what,
+			printf("%s: %zu not used (such as line %d, %s): %s\n", r->file, n, r->bench->line, r->bench->what,
 				r->unused);
 	}
 }
@@ -225,15 +225,32 @@ static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 	return -1;
 }
 
-static int calibrate(const struct args *args, struct arena *a)
+/* How many there will be is not known: the fit ends when nothing moves any more. */
+static void show_progress(void *ctx, size_t simulations)
 {
+	size_t *done = ctx;
+
+	*done += simulations;
+	fprintf(stderr, "\rfitting: %zu simulations", *done);
+}
+
+static int calibrate(struct args *args, struct arena *a)
+{
+	size_t simulations = 0;
 	struct calibrate c;
 	struct err err = {0};
 	char date[16];
 	time_t now = time(NULL);
 	struct tm tm;
 
-	if (calibrate_run(&args->o, a, &c, &err))
+	if (isatty(STDERR_FILENO) && !getenv("NO_COLOR")) {
+		args->o.report = show_progress;
+		args->o.report_ctx = &simulations;
+	}
+	int rc = calibrate_run(&args->o, a, &c, &err);
+	if (simulations)
+		fputs("\r\033[K", stderr);
+	if (rc)
 		return cmd_fail(&err);
 	strftime(date, sizeof(date), "%Y-%m-%d", gmtime_r(&now, &tm));
 	if (args->output && calibrate_write(&c, date, args->output, a, &err))

@@ -360,7 +360,7 @@ static double median_error(const struct fit *f, const double *predicted)
 static int fit(struct job *job, struct calibrate *out, struct err *err)
 {
 	struct fit f = {.point = job->points.at, .n_points = job->points.n, .n_constants = job->n_refs,
-		.workers = job->o->workers, .interrupted = job->o->interrupted, .arena = job->arena};
+		.workers = job->o->workers, .report = job->o->report, .report_ctx = job->o->report_ctx, .interrupted = job->o->interrupted, .arena = job->arena};
 	double *before = arena_array(job->arena, double, f.n_points), *after = arena_array(job->arena, double, f.n_points);
 
 	f.constant = arena_array(job->arena, struct fit_constant, f.n_constants);

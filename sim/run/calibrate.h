@@ -71,6 +71,8 @@ struct calibrate_options {
 	const char *machine;               /* name or path; NULL: only read */
 	const char *model;                 /* of llama-bench's tests; NULL: by their parameters */
 	unsigned workers;
+	void (*report)(void *ctx, size_t simulations); /* after some more of them; NULL: not wanted */
+	void *report_ctx;
 	const volatile sig_atomic_t *interrupted;
 };
 

@@ -31,6 +31,8 @@
 #define HUBER 1.345
 #define MAX_ITERATIONS 30
 #define MAX_ROUNDS 4
+/* Simulations between two reports. */
+#define REPORT_EVERY 64
 
 /* ---- simulations, many at a time ---- */
 
@@ -115,7 +117,7 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-static int simulate_all(const struct fit *f, struct task *task, size_t n, struct err *err)
+static int simulate_some(const struct fit *f, struct task *task, size_t n, struct err *err)
 {
 	struct arena_mark mark = arena_mark(f->arena);
 	pthread_t *thread = arena_array(f->arena, pthread_t, f->workers);
@@ -129,6 +131,18 @@ static int simulate_all(const struct fit *f, struct task *task, size_t n, struct
 		pthread_join(thread[i], NULL);
 	arena_rewind(f->arena, mark);
 	return b.failed ? -1 : 0;
+}
+
+static int simulate_all(const struct fit *f, struct task *task, size_t n, struct err *err)
+{
+	for (size_t at = 0; at < n; at += REPORT_EVERY) {
+		size_t some = n - at < REPORT_EVERY ? n - at : REPORT_EVERY;
+		if (simulate_some(f, task + at, some, err))
+			return -1;
+		if (f->report)
+			f->report(f->report_ctx, some);
+	}
+	return 0;
 }
 
 int fit_predict(const struct fit *f, double *log_predicted, struct err *err)

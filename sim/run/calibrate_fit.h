@@ -32,6 +32,8 @@ struct fit {
 	struct fit_constant *constant; /* hw_numbers of the machine, then cost_numbers of the kernels */
 	size_t n_constants;
 	unsigned workers;
+	void (*report)(void *ctx, size_t simulations);
+	void *report_ctx;
 	const volatile sig_atomic_t *interrupted;
 	struct arena *arena;
 };
