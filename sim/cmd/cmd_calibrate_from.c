@@ -25,7 +25,8 @@ static void usage(void)
 	     "\n"
 	     "      --from FILE      may stand more than once, and before several files\n"
 	     "      --machine M      the profile to begin with: a name from 'offsim hw list' or a path\n"
-	     "      --model NAME     the model of llama-bench's tests (default: the card with so many parameters)\n"
+	     "      --model NAME     the model of llama-bench's tests, or one of several: then each test is of the one with so\n"
+	     "                       many parameters (default: that among 'offsim model list')\n"
 	     "      --format F       what the files are; guessed from what they hold when left out:");
 	for (size_t i = 0; bench_format_at(i); i++)
 		printf("                         %-12s %s\n", bench_format_at(i)->name, bench_format_at(i)->help);
@@ -43,7 +44,7 @@ struct files {
 
 struct args {
 	struct calibrate_options o;
-	struct files files;
+	struct files files, models;
 	const char *output;
 	bool json, help;
 };
@@ -189,7 +190,7 @@ static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 			args->o.machine = optarg;
 			break;
 		case 'l':
-			args->o.model = optarg;
+			VEC_PUSH(&args->models, a, optarg);
 			break;
 		case 'f':
 			if (bench_format_find(optarg, &args->o.format, &err))
@@ -222,6 +223,8 @@ static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 		return cmd_usage_error("calibrate", "a profile needs a base: name it with --machine");
 	args->o.file = args->files.at;
 	args->o.n_files = args->files.n;
+	args->o.model = args->models.at;
+	args->o.n_models = args->models.n;
 	return -1;
 }
 

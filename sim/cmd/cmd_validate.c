@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "base/vec.h"
 #include "sim/cmd/cmd.h"
 #include "sim/run/validate.h"
 
@@ -31,7 +32,8 @@ static void usage(void)
 	     "      --tier A,B          tiers that are scored (default A,B)\n"
 	     "      --engine NAME       only rows of this engine\n"
 	     "      --machine M         llama-bench: the machine it ran on, a name from 'offsim hw list' or a path\n"
-	     "      --model NAME        llama-bench: the model it ran (default: the card with so many parameters)\n"
+	     "      --model NAME        llama-bench: the model it ran, or one of several: then each row is of the one with so\n"
+	     "                          many parameters (default: that among 'offsim model list')\n"
 	     "      --max-median SHARE  exit 4 when the median error of any metric is larger (0.18 or 18%)\n"
 	     "  -j N                    workers (default: one for each processor)\n"
 	     "      --json              rows and summary as one JSON document\n"
@@ -143,7 +145,19 @@ static void parse_tiers(const char *text, char *tiers, size_t size)
 	tiers[n] = '\0';
 }
 
-int cmd_validate(int argc, char **argv)
+struct args {
+	struct validate_options o;
+	struct {
+		VEC(const char *);
+	} models;
+	char tiers[16];
+	double max_median;
+	const char *file;
+	bool json, help;
+};
+
+/* -1 when all is well, else the exit status. */
+static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 {
 	static const struct option options[] = {
 		{"tier", required_argument, NULL, 't'},
@@ -156,68 +170,88 @@ int cmd_validate(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	char tiers[16] = "AB";
-	struct validate_options o = {
-		.tiers = tiers, .workers = processors > 0 ? (unsigned)processors : 1, .interrupted = &cmd_interrupted};
-	double max_median = INFINITY;
-	bool json = false;
 	struct err err = {0};
 	int c;
 
 	while ((c = getopt_long(argc, argv, ":j:h", options, NULL)) != -1) {
 		switch (c) {
 		case 't':
-			parse_tiers(optarg, tiers, sizeof(tiers));
+			parse_tiers(optarg, args->tiers, sizeof(args->tiers));
 			break;
 		case 'e':
-			o.engine = optarg;
+			args->o.engine = optarg;
 			break;
 		case 'M':
-			o.machine = optarg;
+			args->o.machine = optarg;
 			break;
 		case 'l':
-			o.model = optarg;
+			VEC_PUSH(&args->models, a, optarg);
 			break;
 		case 'm':
-			if (units_parse(optarg, UNIT_FRACTION, &max_median, &err))
+			if (units_parse(optarg, UNIT_FRACTION, &args->max_median, &err))
 				return cmd_usage_error("validate", "--max-median: %s", err.msg);
 			break;
 		case 'j':
-			if (cmd_parse_workers(optarg, &o.workers))
+			if (cmd_parse_workers(optarg, &args->o.workers))
 				return cmd_usage_error("validate", "-j wants a number from 1 to 1024, not '%s'", optarg);
 			break;
 		case 'o':
-			json = true;
+			args->json = true;
 			break;
 		case 'h':
-			usage();
-			return cmd_finish_stdout(EXIT_DONE);
+			args->help = true;
+			return -1;
 		default:
 			return cmd_bad_option(argv, options);
 		}
 	}
 	if (argc - optind != 1)
 		return cmd_usage_error("validate", "expected one file, not %d", argc - optind);
+	args->file = argv[optind];
+	args->o.model = args->models.at;
+	args->o.n_models = args->models.n;
+	return -1;
+}
 
-	struct arena a;
+static int validate(const struct args *args, struct arena *a)
+{
+	const struct validate_options *o = &args->o;
 	struct validate v;
-	int status = EXIT_DONE;
-	cmd_arena_init(&a);
-	cmd_catch_interrupts();
-	if (validate_run(argv[optind], &o, &a, &v, &err)) {
-		status = cmd_fail(&err);
-	} else if (json) {
+	struct err err = {0};
+
+	if (validate_run(args->file, o, a, &v, &err))
+		return cmd_fail(&err);
+	if (args->json) {
 		print_json(&v);
 	} else {
-		print_rows(&v, o.machine != NULL);
-		print_summary(&v, o.machine != NULL);
+		print_rows(&v, o->machine != NULL);
+		print_summary(&v, o->machine != NULL);
 	}
-	if (status == EXIT_DONE && v.n_scored == 0)
-		status = cmd_usage_error("validate", "no row of %s%s%s%s", o.machine ? "the file" : "tiers ",
-			o.machine ? "" : tiers, o.engine ? " and engine " : "", o.engine ? o.engine : "");
-	if (status == EXIT_DONE && worst_median(&v) > max_median)
-		status = EXIT_BOUND;
+	if (v.n_scored == 0 && o->machine)
+		return cmd_usage_error("validate", "no row of '%s' can be run", args->file);
+	if (v.n_scored == 0)
+		return cmd_usage_error("validate", "no row of tiers %s%s%s", args->tiers, o->engine ? " and engine " : "",
+			o->engine ? o->engine : "");
+	return worst_median(&v) > args->max_median ? EXIT_BOUND : EXIT_DONE;
+}
+
+int cmd_validate(int argc, char **argv)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	struct args args = {.o = {.workers = processors > 0 ? (unsigned)processors : 1, .interrupted = &cmd_interrupted},
+		.tiers = "AB", .max_median = INFINITY};
+	struct arena a;
+
+	args.o.tiers = args.tiers;
+	cmd_arena_init(&a);
+	cmd_catch_interrupts();
+	int status = parse_args(argc, argv, &args, &a);
+	if (status < 0 && args.help) {
+		usage();
+		status = EXIT_DONE;
+	} else if (status < 0) {
+		status = validate(&args, &a);
+	}
 	arena_release(&a);
 	return cmd_finish_stdout(status);
 }

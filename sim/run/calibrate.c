@@ -275,7 +275,6 @@ static int add_test(struct job *job, struct calibrate_row *row, const char **kno
 static int add_tests(struct job *job, struct err *err)
 {
 	const char **known = arena_array(job->arena, const char *, job->rows.n), *machine = machine_text(job);
-	const char *model = job->o->model ? llama_case_named(job->arena, job->o->model) : NULL;
 	struct llama_cards *cards = NULL;
 
 	for (size_t i = 0; i < job->rows.n; i++) {
@@ -285,9 +284,9 @@ static int add_tests(struct job *job, struct err *err)
 			continue;
 		if (job->o->interrupted && *job->o->interrupted)
 			return err_set(err, ERR_INTERRUPTED, "interrupted");
-		if (!cards && llama_cards_load(job->arena, &cards, err))
+		if (!cards && llama_cards_load(job->o->model, job->o->n_models, job->arena, &cards, err))
 			return -1;
-		llama_case_make(row->bench->llama, machine, model, cards, job->arena, &c);
+		llama_case_make(row->bench->llama, machine, cards, job->arena, &c);
 		row->model = c.model;
 		if (!c.scenario)
 			row->unused = c.reason;

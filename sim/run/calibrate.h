@@ -69,7 +69,8 @@ struct calibrate_options {
 	size_t n_files;
 	const struct bench_format *format; /* NULL: guessed for each file */
 	const char *machine;               /* name or path; NULL: only read */
-	const char *model;                 /* of llama-bench's tests; NULL: by their parameters */
+	const char *const *model;          /* of llama-bench's tests: llama_cards_load */
+	size_t n_models;
 	unsigned workers;
 	void (*report)(void *ctx, size_t simulations); /* after some more of them; NULL: not wanted */
 	void *report_ctx;

@@ -32,8 +32,8 @@ struct size {
 };
 
 struct llama_cards {
-	struct card *at;
-	size_t n;
+	struct card *at; /* those that were named come first */
+	size_t n, n_named;
 	struct {
 		VEC(struct size);
 	} sizes; /* as they were asked for */
@@ -51,7 +51,21 @@ static const char *plain(struct arena *a, const char *text)
 	return copy;
 }
 
-int llama_cards_load(struct arena *a, struct llama_cards **out, struct err *err)
+static int load_card(struct llama_cards *cards, const char *name, struct arena *a, struct err *err)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct model *m;
+
+	if (model_load(name, NULL, a, &m, err))
+		return -1;
+	double params = (double)m->params_total;
+	const char *architecture = m->architecture; /* a row of the table of architectures */
+	arena_rewind(a, mark);
+	cards->at[cards->n++] = (struct card){name, plain(a, name), architecture, params};
+	return 0;
+}
+
+int llama_cards_load(const char *const *named, size_t n_named, struct arena *a, struct llama_cards **out, struct err *err)
 {
 	struct model_card_info *info;
 	size_t n;
@@ -59,17 +73,11 @@ int llama_cards_load(struct arena *a, struct llama_cards **out, struct err *err)
 	*out = arena_new(a, struct llama_cards);
 	if (model_list(a, &info, &n, err))
 		return -1;
-	(*out)->at = arena_array(a, struct card, n);
-	for (size_t i = 0; i < n; i++) {
-		struct arena_mark mark = arena_mark(a);
-		struct model *m;
-		if (model_load(info[i].name, NULL, a, &m, err))
+	(*out)->at = arena_array(a, struct card, n_named + n);
+	(*out)->n_named = n_named;
+	for (size_t i = 0; i < n_named + n; i++)
+		if (load_card(*out, i < n_named ? llama_case_named(a, named[i]) : info[i - n_named].name, a, err))
 			return -1;
-		double params = (double)m->params_total;
-		const char *architecture = m->architecture; /* a row of the table of architectures */
-		arena_rewind(a, mark);
-		(*out)->at[(*out)->n++] = (struct card){info[i].name, plain(a, info[i].name), architecture, params};
-	}
 	return 0;
 }
 
@@ -142,15 +150,17 @@ static const char *quant_of(const char *model_type, struct arena *a)
 	return arena_printf(a, "%.*s%s", (int)len, type, size);
 }
 
-/* Of the cards with so many parameters: the one whose name is in the file's, else of the same architecture, else the first. */
-static const struct card *find_card(const struct bench_llama *row, const struct llama_cards *cards, struct arena *a)
+/* Of the cards first .. last - 1 with so many parameters: the one whose name is in the file's, else of the same
+   architecture, else the first. */
+static const struct card *find_card(const struct bench_llama *row, const struct llama_cards *cards, size_t first,
+	size_t last, struct arena *a)
 {
 	const char *file = plain(a, row->model_filename);
 	size_t arch_len = strcspn(row->model_type, " "), best_score = 0;
 	double tolerance = row->rounded ? PARAMS_TOLERANCE_ROUNDED : PARAMS_TOLERANCE;
 	const struct card *best = NULL;
 
-	for (size_t i = 0; i < cards->n; i++) {
+	for (size_t i = first; i < last; i++) {
 		const struct card *c = &cards->at[i];
 		if (!(fabs(row->model_n_params / c->params - 1) <= tolerance))
 			continue;
@@ -217,24 +227,22 @@ static bool is_gguf(const char *name)
 }
 
 /* Sets c->model and *quant (NULL: the model brings its own). */
-static int find_model(const struct bench_llama *row, const char *model, struct llama_cards *cards,
-	struct llama_case *c, const char **quant, struct arena *a)
+static int find_model(const struct bench_llama *row, struct llama_cards *cards, struct llama_case *c, const char **quant,
+	struct arena *a)
 {
-	*quant = model && is_gguf(model) ? NULL : quant_of(row->model_type, a);
-	if (model) {
-		c->model = model;
-		return *quant || is_gguf(model) ? 0 : skip(c, a, "no quantization in its type '%s'", row->model_type);
-	}
-	if (!(row->model_n_params > 0))
+	size_t named = cards->n_named;
+	const struct card *card = named == 1 ? &cards->at[0] : NULL;
+
+	if (!card && !(row->model_n_params > 0))
 		return skip(c, a, "it does not say how many parameters its model has (--model)");
-	if (!*quant)
-		return skip(c, a, "no quantization in its type '%s'", row->model_type);
-	const struct card *card = find_card(row, cards, a);
-	if (!card)
+	if (!card && !(card = find_card(row, cards, 0, named, a)) && !(card = find_card(row, cards, named, cards->n, a)))
 		return skip(c, a, "no card of models/ has %.0f parameters ('%s'; --model NAME)", row->model_n_params,
 			row->model_type);
 	c->model = card->name;
-	return check_size(row, *quant, cards, c, a);
+	*quant = is_gguf(card->name) ? NULL : quant_of(row->model_type, a);
+	if (!*quant && !is_gguf(card->name))
+		return skip(c, a, "no quantization in its type '%s'", row->model_type);
+	return card < cards->at + named ? 0 : check_size(row, *quant, cards, c, a);
 }
 
 /* ---- the scenario ---- */
@@ -312,10 +320,10 @@ static const char *workload_text(const struct bench_llama *row, struct llama_cas
 		depth);
 }
 
-void llama_case_make(const struct bench_llama *row, const char *machine, const char *model, struct llama_cards *cards,
-	struct arena *a, struct llama_case *out)
+void llama_case_make(const struct bench_llama *row, const char *machine, struct llama_cards *cards, struct arena *a,
+	struct llama_case *out)
 {
-	const char *quant;
+	const char *quant = NULL;
 
 	*out = (struct llama_case){.reason = "", .assumed = "", .model = "", .field = RESULT_DECODE_TOK_S, .scale = 1};
 	const char *workload = workload_text(row, out, a);
@@ -323,9 +331,9 @@ void llama_case_make(const struct bench_llama *row, const char *machine, const c
 		skip(out, a, "engine 'ik_llama.cpp' is not modelled");
 		return;
 	}
-	if (find_model(row, model, cards, out, &quant, a))
+	if (find_model(row, cards, out, &quant, a))
 		return;
-	if (!model)
+	if (cards->n_named != 1)
 		out->assumed = arena_printf(a, "model %s", out->model);
 	out->scenario = arena_printf(a, "model: %s\n%s%s%smachine: %s\nengine: llama.cpp\nflags: {%s}\nworkload: %s\n",
 		llama_case_quoted(a, out->model), quant ? "quant: " : "", quant ? quant : "", quant ? "\n" : "", machine,

@@ -13,9 +13,11 @@
 #include "hw/bench.h"
 #include "sim/run/result.h"
 
-/* What the cards of models/cards look like to llama-bench, loaded once; all cases of it are made in one arena. */
+/* What models look like to llama-bench, loaded once: those that the user names (names or paths) and the cards of
+   models/cards. A single one that is named is every row's; of several, and of the cards where none of them fits, a row's is
+   the one with as many parameters. All cases of it are made in one arena. */
 struct llama_cards;
-int llama_cards_load(struct arena *a, struct llama_cards **out, struct err *err);
+int llama_cards_load(const char *const *named, size_t n_named, struct arena *a, struct llama_cards **out, struct err *err);
 
 struct llama_case {
 	const char *scenario; /* its text; NULL: it cannot be run */
@@ -26,10 +28,9 @@ struct llama_case {
 	double scale;
 };
 
-/* machine is YAML in flow style: a quoted name, or a map. model is a name or an absolute path; NULL: by the row's own
-   numbers, among the cards. */
-void llama_case_make(const struct bench_llama *row, const char *machine, const char *model, struct llama_cards *cards,
-	struct arena *a, struct llama_case *out);
+/* machine is YAML in flow style: a quoted name, or a map. */
+void llama_case_make(const struct bench_llama *row, const char *machine, struct llama_cards *cards, struct arena *a,
+	struct llama_case *out);
 
 /* text as a YAML scalar in double quotes. */
 const char *llama_case_quoted(struct arena *a, const char *text);

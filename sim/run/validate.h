@@ -60,7 +60,8 @@ struct validate_options {
 	const char *tiers;  /* "AB" */
 	const char *engine; /* only rows of this one; NULL: all */
 	const char *machine; /* name or path, that llama-bench's rows are of; NULL: the file is a corpus */
-	const char *model;   /* name or path; NULL: by the rows' parameters */
+	const char *const *model; /* names or paths: llama_cards_load */
+	size_t n_models;
 	unsigned workers;
 	const volatile sig_atomic_t *interrupted;
 };

@@ -59,10 +59,9 @@ int validate_read_llama(const char *path, const struct validate_options *o, stru
 	/* The machine is loaded for each row again; what is wrong with it is said once. */
 	if (hw_machine_load(o->machine, a, &m, err) || cost_load(engine_llamacpp.kernels, a, &cost, err) ||
 		kernels_apply(m, engine_llamacpp.kernels, cost, a, err) ||
-		bench_read_file(path, &bench_llama_bench, a, &bench, err) || llama_cards_load(a, &cards, err))
+		bench_read_file(path, &bench_llama_bench, a, &bench, err) || llama_cards_load(o->model, o->n_models, a, &cards, err))
 		return -1;
 	const char *machine = llama_case_quoted(a, llama_case_named(a, o->machine));
-	const char *model = o->model ? llama_case_named(a, o->model) : NULL;
 	const struct bench_row **row = arena_array(a, const struct bench_row *, bench.n);
 	size_t *first = arena_array(a, size_t, bench.n);
 	for (size_t i = 0; i < bench.n; i++)
@@ -70,7 +69,7 @@ int validate_read_llama(const char *path, const struct validate_options *o, stru
 	bench_find_copies(row, bench.n, a, first);
 	for (size_t i = 0; i < bench.n; i++) {
 		struct llama_case c;
-		llama_case_make(bench.at[i].llama, machine, model, cards, a, &c);
+		llama_case_make(bench.at[i].llama, machine, cards, a, &c);
 		if (first[i] < i) {
 			c.scenario = NULL;
 			c.reason = arena_printf(a, "the same measurement as line %d", row[first[i]]->line);

@@ -55,8 +55,8 @@ static double true_rate(struct arena *a, const char *machine, const struct test 
 	struct err err = {0};
 
 	assert_ok(bench_read_text(json, strlen(json), "f", NULL, a, &b, &err), err);
-	assert_ok(llama_cards_load(a, &cards, &err), err);
-	llama_case_make(b.at[0].llama, llama_case_quoted(a, machine), NULL, cards, a, &c);
+	assert_ok(llama_cards_load(NULL, 0, a, &cards, &err), err);
+	llama_case_make(b.at[0].llama, llama_case_quoted(a, machine), cards, a, &c);
 	ck_assert_str_eq(c.reason, "");
 	ck_assert_str_eq(c.model, "llama-3.2-1b");
 	assert_ok(scenario_load_text(c.scenario, "f", a, &s, &err) || run_scenario(s, &o, a, &r, NULL, &err), err);
