@@ -101,7 +101,7 @@ static int begin_row(struct csv *csv, struct err *err)
 	return csv->at < csv->end;
 }
 
-static int read_header(struct csv *csv, const char *const *wanted, size_t n_optional, struct arena *a,
+static int read_header(struct csv *csv, const char *const *wanted, size_t n_required, struct arena *a,
 	struct err *err)
 {
 	struct {
@@ -128,7 +128,7 @@ static int read_header(struct csv *csv, const char *const *wanted, size_t n_opti
 	} while (more);
 	csv->column = columns.at;
 	csv->n_columns = columns.n;
-	for (size_t i = 0; i + n_optional < csv->n_wanted; i++) {
+	for (size_t i = 0; i < n_required; i++) {
 		if (!have[i]) {
 			struct csv_field first = {.line = csv->line, .col = 1};
 			return csv_error(csv, &first, err, "the header has no column '%s'", wanted[i]);
@@ -143,12 +143,19 @@ int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_
 	size_t len;
 	char *text;
 
-	if (file_read(path, CSV_MAX_BYTES, a, &text, &len, err))
-		return -1;
+	return file_read(path, CSV_MAX_BYTES, a, &text, &len, err) ||
+			csv_begin(csv, path, text, len, wanted, n_wanted, n_wanted, a, err) ?
+		-1 :
+		0;
+}
+
+int csv_begin(struct csv *csv, const char *path, char *text, size_t len, const char *const *wanted, size_t n_wanted,
+	size_t n_required, struct arena *a, struct err *err)
+{
 	*csv = (struct csv){.path = path, .at = text, .end = text + len, .next_line = 1, .n_wanted = n_wanted};
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		csv->at += 3; /* the mark that spreadsheets put before UTF-8 */
-	return read_header(csv, wanted, 0, a, err);
+	return read_header(csv, wanted, n_required, a, err);
 }
 
 int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size_t n_wanted, size_t n_optional,
@@ -157,7 +164,7 @@ int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size
 	static char nothing[1];
 
 	*csv = (struct csv){.path = l->path, .lines = l, .at = nothing, .end = nothing, .next_line = 1, .n_wanted = n_wanted};
-	return read_header(csv, wanted, n_optional, a, err);
+	return read_header(csv, wanted, n_wanted - n_optional, a, err);
 }
 
 int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
@@ -168,9 +175,7 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 
 	if ((more = begin_row(csv, err)) <= 0)
 		return more;
-	if (csv->lines)
-		for (size_t i = 0; i < csv->n_wanted; i++)
-			field[i].text = NULL;
+	memset(field, 0, csv->n_wanted * sizeof(*field));
 	do {
 		if ((more = next_field(csv, &f, err)) < 0)
 			return -1;

@@ -37,6 +37,10 @@ int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_
    their fields is NULL. */
 int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size_t n_wanted, size_t n_optional,
 	struct arena *a, struct err *err);
+/* The same from text that must have a NUL behind it and stay as long as the fields; of the wanted columns only the
+   first n_required must be there, and fields of the others that are not have a NULL text. */
+int csv_begin(struct csv *csv, const char *path, char *text, size_t len, const char *const *wanted, size_t n_wanted,
+	      size_t n_required, struct arena *a, struct err *err);
 /* 1: a row, field[i] is wanted column i; 0: the end; -1: an error (too few or too many fields, stray quote). */
 int csv_next(struct csv *csv, struct csv_field *field, struct err *err);
 /* An error at a field of the row read last; returns -1. */

@@ -68,7 +68,7 @@ static json_t *load(const char *text, size_t len, json_error_t *fault)
 	return root;
 }
 
-static int read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err)
+int json_read_any(const char *text, size_t len, const char *name, json_t **out, struct err *err)
 {
 	json_error_t fault;
 
@@ -98,24 +98,24 @@ static int must_be_object(const char *name, json_t **out, struct err *err)
 
 int json_read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err)
 {
-	return read_text(text, len, name, out, err) || must_be_object(name, out, err) ? -1 : 0;
+	return json_read_any(text, len, name, out, err) || must_be_object(name, out, err) ? -1 : 0;
 }
 
-int json_read_any(const char *path, size_t max_bytes, json_t **out, struct err *err)
+int json_read_any_file(const char *path, size_t max_bytes, json_t **out, struct err *err)
 {
 	char *text;
 	size_t len;
 
 	if (file_read_all(path, max_bytes, &text, &len, err))
 		return -1;
-	int rc = read_text(text, len, path, out, err);
+	int rc = json_read_any(text, len, path, out, err);
 	free(text);
 	return rc;
 }
 
 int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err *err)
 {
-	return json_read_any(path, max_bytes, out, err) || must_be_object(path, out, err) ? -1 : 0;
+	return json_read_any_file(path, max_bytes, out, err) || must_be_object(path, out, err) ? -1 : 0;
 }
 
 static const char *type_name(const json_t *v)

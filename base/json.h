@@ -18,8 +18,9 @@
    reference. */
 int json_read_file(const char *path, size_t max_bytes, json_t **out, struct err *err);
 int json_read_text(const char *text, size_t len, const char *name, json_t **out, struct err *err);
-/* The same for a file whose root may be an array, too. */
-int json_read_any(const char *path, size_t max_bytes, json_t **out, struct err *err);
+/* The same with any kind of root, such as an array. */
+int json_read_any_file(const char *path, size_t max_bytes, json_t **out, struct err *err);
+int json_read_any(const char *text, size_t len, const char *name, json_t **out, struct err *err);
 
 /* Getters: file is for messages. The _or forms take a default for a missing or null key; a present key
    of the wrong type is an error in both. Counts must be whole and within min..max (floats with a whole

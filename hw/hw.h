@@ -119,6 +119,7 @@ struct hw_machine {
 	int n_links;
 	struct hw_device *devices;
 	int n_devices;
+	const struct yaml_node *kernels; /* a map by engine, for whom knows engines; NULL when there is none */
 };
 
 #define HW_MAX_HOPS 4

@@ -35,6 +35,8 @@ static const struct param machine_params[] = {
 	DEVICE("nvme5", "as nvme0"),
 	DEVICE("nvme6", "as nvme0"),
 	DEVICE("nvme7", "as nvme0"),
+	PARAM_NODE(struct top_raw, kernels, "kernels",
+		"what engines' kernels reach on it, before hw/kernels: {llama.cpp: {cpu.read: {value: 72%}}}"),
 };
 
 static const struct param gpu_params[] = {

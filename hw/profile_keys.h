@@ -12,6 +12,7 @@
 struct top_raw {
 	const char *name, *description;
 	struct yaml_node *device; /* gpu0, cpu0, …: looked up by name afterwards */
+	struct yaml_node *kernels;
 };
 
 struct gpu_raw {

@@ -422,6 +422,9 @@ static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_
 		return -1;
 	m->name = raw.name ? raw.name : "inline";
 	m->description = raw.description;
+	m->kernels = raw.kernels;
+	if (m->kernels && profile_must_be_map(m->kernels, "kernels", err))
+		return -1;
 	if (find_devices(root, &found, err) || check_complete(p, root, &found, err))
 		return -1;
 	return load_devices(p, &found, m, err);

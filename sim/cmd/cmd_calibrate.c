@@ -45,6 +45,8 @@ static void usage(void)
 	     "      --json           one JSON document: every repetition, fit and residual\n"
 	     "  -h, --help           this text\n"
 	     "\n"
+	     "'offsim calibrate --from FILE... --help': fit what others' benchmark programs measured instead.\n"
+	     "\n"
 	     "A profile of one part stands on its own: what was not measured is left to generic parts, and "
 	     "says so.\n"
 	     "\n"
@@ -423,8 +425,20 @@ static int calibrate(struct args *args, struct arena *a)
 	return EXIT_DONE;
 }
 
+/* Fitting others' measurements is another command under the same name. */
+static bool has_from(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strncmp(argv[i], "--from", 6) == 0 && (argv[i][6] == '\0' || argv[i][6] == '='))
+			return true;
+	return false;
+}
+
 int cmd_calibrate(int argc, char **argv)
 {
+	if (has_from(argc, argv))
+		return cmd_calibrate_from(argc, argv);
+
 	struct args args = {.measure = {.interrupted = &cmd_interrupted}};
 	struct arena a;
 	int status = parse_args(argc, argv, &args);

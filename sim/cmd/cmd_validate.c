@@ -9,16 +9,19 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "base/vec.h"
 #include "sim/cmd/cmd.h"
 #include "sim/run/validate.h"
 
 static void usage(void)
 {
 	puts("usage: offsim validate CORPUS.csv [--tier A,B] [--engine NAME] [-j N] [--max-median SHARE] [--json]\n"
+	     "       offsim validate LLAMA-BENCH-OUTPUT --machine M [--model NAME] [OPTIONS]\n"
 	     "\n"
 	     "Runs every row of a corpus of published measurements whose engine, model and machine are known, says why\n"
 	     "for the others, and prints how far the predictions are off. Rows of a group (one owner's machine or thread)\n"
-	     "share a weight of one.\n"
+	     "share a weight of one. What llama-bench prints (-o json, jsonl, csv, sql, md) is taken as it is: each of its\n"
+	     "tests is a row, of the machine that is named.\n"
 	     "\n"
 	     "  error         |predicted / measured - 1|, its median and 90th percentile\n"
 	     "  bias          median of predicted / measured, less 1\n"
@@ -28,12 +31,16 @@ static void usage(void)
 	     "\n"
 	     "      --tier A,B          tiers that are scored (default A,B)\n"
 	     "      --engine NAME       only rows of this engine\n"
+	     "      --machine M         llama-bench: the machine it ran on, a name from 'offsim hw list' or a path\n"
+	     "      --model NAME        llama-bench: the model it ran, or one of several: then each row is of the one with so\n"
+	     "                          many parameters (default: that among 'offsim model list')\n"
 	     "      --max-median SHARE  exit 4 when the median error of any metric is larger (0.18 or 18%)\n"
 	     "  -j N                    workers (default: one for each processor)\n"
 	     "      --json              rows and summary as one JSON document\n"
 	     "  -h, --help              this text\n"
 	     "\n"
-	     "example: offsim validate corpus.csv --engine llama.cpp");
+	     "example: offsim validate corpus.csv --engine llama.cpp\n"
+	     "         offsim validate bench.jsonl --machine desktop-rtx4090-ddr5");
 }
 
 static json_t *number(double x)
@@ -68,15 +75,21 @@ static void print_json(const struct validate *v)
 	json_decref(root);
 }
 
-static void print_rows(const struct validate *v)
+/* Of a corpus, rows that were skipped are many and uninteresting; those of one's own file are few. */
+static void print_rows(const struct validate *v, bool all)
 {
-	printf("%-7s %-16s %-26s %-8s %4s %11s %11s %7s  %s\n", "id", "engine", "model", "metric", "tier", "predicted",
+	int width = 26;
+
+	for (size_t i = 0; i < v->n && all; i++)
+		if ((int)strlen(v->row[i].model) > width)
+			width = strlen(v->row[i].model) < 60 ? (int)strlen(v->row[i].model) : 60;
+	printf("%-7s %-16s %-*s %-8s %4s %11s %11s %7s  %s\n", "id", "engine", width, "model", "metric", "tier", "predicted",
 		"measured", "ratio", "");
 	for (size_t i = 0; i < v->n; i++) {
 		const struct validate_row *r = &v->row[i];
-		if (r->status == VALIDATE_SKIPPED)
+		if (r->status == VALIDATE_SKIPPED && !all)
 			continue;
-		printf("%-7s %-16.16s %-26.26s %-8s %4s ", r->id, r->engine, r->model, validate_metric_name(r->metric), r->tier);
+		printf("%-7s %-16.16s %-*.*s %-8s %4s ", r->id, r->engine, width, width, r->model, validate_metric_name(r->metric), r->tier);
 		if (r->status == VALIDATE_OK)
 			printf("%11.4g %11.4g %7.2f  %s%s\n", r->predicted, r->measured, r->predicted / r->measured,
 				r->metric == VALIDATE_DECODE && r->measured > r->upper_bound ? "above the bound! " : "",
@@ -86,7 +99,7 @@ static void print_rows(const struct validate *v)
 	}
 }
 
-static void print_summary(const struct validate *v)
+static void print_summary(const struct validate *v, bool all)
 {
 	printf("\n%-8s %5s %7s %14s %12s %8s %12s %11s\n", "metric", "rows", "groups", "median error", "90 % error",
 		"bias", "coverage 80", "pair order");
@@ -99,6 +112,10 @@ static void print_summary(const struct validate *v)
 		if (isfinite(s->pair_order))
 			printf(" %10.1f%%", 100 * s->pair_order);
 		putchar('\n');
+	}
+	if (all) {
+		printf("\n%zu of %zu rows ran\n", v->n_ran, v->n);
+		return;
 	}
 	size_t skipped = 0;
 	for (size_t i = 0; i < v->n; i++)
@@ -128,73 +145,113 @@ static void parse_tiers(const char *text, char *tiers, size_t size)
 	tiers[n] = '\0';
 }
 
-int cmd_validate(int argc, char **argv)
+struct args {
+	struct validate_options o;
+	struct {
+		VEC(const char *);
+	} models;
+	char tiers[16];
+	double max_median;
+	const char *file;
+	bool json, help;
+};
+
+/* -1 when all is well, else the exit status. */
+static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 {
 	static const struct option options[] = {
 		{"tier", required_argument, NULL, 't'},
 		{"engine", required_argument, NULL, 'e'},
+		{"machine", required_argument, NULL, 'M'},
+		{"model", required_argument, NULL, 'l'},
 		{"max-median", required_argument, NULL, 'm'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"json", no_argument, NULL, 'o'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	char tiers[16] = "AB";
-	struct validate_options o = {
-		.tiers = tiers, .workers = processors > 0 ? (unsigned)processors : 1, .interrupted = &cmd_interrupted};
-	double max_median = INFINITY;
-	bool json = false;
 	struct err err = {0};
 	int c;
 
 	while ((c = getopt_long(argc, argv, ":j:h", options, NULL)) != -1) {
 		switch (c) {
 		case 't':
-			parse_tiers(optarg, tiers, sizeof(tiers));
+			parse_tiers(optarg, args->tiers, sizeof(args->tiers));
 			break;
 		case 'e':
-			o.engine = optarg;
+			args->o.engine = optarg;
+			break;
+		case 'M':
+			args->o.machine = optarg;
+			break;
+		case 'l':
+			VEC_PUSH(&args->models, a, optarg);
 			break;
 		case 'm':
-			if (units_parse(optarg, UNIT_FRACTION, &max_median, &err))
+			if (units_parse(optarg, UNIT_FRACTION, &args->max_median, &err))
 				return cmd_usage_error("validate", "--max-median: %s", err.msg);
 			break;
 		case 'j':
-			if (cmd_parse_workers(optarg, &o.workers))
+			if (cmd_parse_workers(optarg, &args->o.workers))
 				return cmd_usage_error("validate", "-j wants a number from 1 to 1024, not '%s'", optarg);
 			break;
 		case 'o':
-			json = true;
+			args->json = true;
 			break;
 		case 'h':
-			usage();
-			return cmd_finish_stdout(EXIT_DONE);
+			args->help = true;
+			return -1;
 		default:
 			return cmd_bad_option(argv, options);
 		}
 	}
 	if (argc - optind != 1)
-		return cmd_usage_error("validate", "expected one CORPUS.csv, not %d", argc - optind);
+		return cmd_usage_error("validate", "expected one file, not %d", argc - optind);
+	args->file = argv[optind];
+	args->o.model = args->models.at;
+	args->o.n_models = args->models.n;
+	return -1;
+}
 
-	struct arena a;
+static int validate(const struct args *args, struct arena *a)
+{
+	const struct validate_options *o = &args->o;
 	struct validate v;
-	int status = EXIT_DONE;
-	cmd_arena_init(&a);
-	cmd_catch_interrupts();
-	if (validate_run(argv[optind], &o, &a, &v, &err)) {
-		status = cmd_fail(&err);
-	} else if (json) {
+	struct err err = {0};
+
+	if (validate_run(args->file, o, a, &v, &err))
+		return cmd_fail(&err);
+	if (args->json) {
 		print_json(&v);
 	} else {
-		print_rows(&v);
-		print_summary(&v);
+		print_rows(&v, o->machine != NULL);
+		print_summary(&v, o->machine != NULL);
 	}
-	if (status == EXIT_DONE && v.n_scored == 0)
-		status = cmd_usage_error("validate", "no row of tiers %s%s%s", tiers, o.engine ? " and engine " : "",
-			o.engine ? o.engine : "");
-	if (status == EXIT_DONE && worst_median(&v) > max_median)
-		status = EXIT_BOUND;
+	if (v.n_scored == 0 && o->machine)
+		return cmd_usage_error("validate", "no row of '%s' can be run", args->file);
+	if (v.n_scored == 0)
+		return cmd_usage_error("validate", "no row of tiers %s%s%s", args->tiers, o->engine ? " and engine " : "",
+			o->engine ? o->engine : "");
+	return worst_median(&v) > args->max_median ? EXIT_BOUND : EXIT_DONE;
+}
+
+int cmd_validate(int argc, char **argv)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	struct args args = {.o = {.workers = processors > 0 ? (unsigned)processors : 1, .interrupted = &cmd_interrupted},
+		.tiers = "AB", .max_median = INFINITY};
+	struct arena a;
+
+	args.o.tiers = args.tiers;
+	cmd_arena_init(&a);
+	cmd_catch_interrupts();
+	int status = parse_args(argc, argv, &args, &a);
+	if (status < 0 && args.help) {
+		usage();
+		status = EXIT_DONE;
+	} else if (status < 0) {
+		status = validate(&args, &a);
+	}
 	arena_release(&a);
 	return cmd_finish_stdout(status);
 }

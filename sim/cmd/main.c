@@ -17,6 +17,7 @@ const struct cmd cmd_table[] = {
 	{"place", cmd_place, "show where everything goes and whether it fits; no simulation"},
 	{"explain", cmd_explain, "what sets the pace of a scenario, and what more of each resource would give"},
 	{"sweep", cmd_sweep, "simulate a scenario's 'sweep' grid, in parallel, resumable"},
+	{"calibrate", cmd_calibrate, "put what benchmark programs measured into a machine's profile"},
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"timeline", cmd_timeline, "what each device, link and memory did when, for Perfetto"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},

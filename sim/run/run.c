@@ -765,7 +765,7 @@ static int run_placed(struct job *job, struct result *out, struct run_why *why, 
 
 	platform_init(&pf, job->placement->machine, job->arena);
 	job->n_resources = pf.n_resources;
-	if (simulate_all(job, o->exact ? EFFORT_EXACT : EFFORT_NORMAL, &outcome, err) ||
+	if (simulate_all(job, o->exact ? EFFORT_EXACT : o->quick ? EFFORT_QUICK : EFFORT_NORMAL, &outcome, err) ||
 		upper_bound(job->placement, job->trace, job->arena, &out->value[RESULT_UPPER_BOUND_TOK_S], err))
 		return -1;
 	fill_metrics(job, &outcome, out->value);

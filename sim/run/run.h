@@ -19,6 +19,7 @@
 struct run_options {
 	bool exact;    /* simulate every step */
 	bool interval; /* estimate interval80 */
+	bool quick;    /* as sensitivities are made: the steps in the middle lie on a line between the ends */
 	bool gains;    /* run_why: what twice of every resource that matters would give, not of the first alone */
 	const volatile sig_atomic_t *interrupted; /* NULL, or set by a signal handler */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "sim/run/kernels.h"
 #include "sim/trace/popularity.h"
 #include "sim/trace/trace_file.h"
 
@@ -206,7 +207,12 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err))
 		return -1;
 	s->engine_name = s->engine->name;
-	return s->engine->kernels ? cost_load(s->engine->kernels, a, &s->cost, err) : 0;
+	if (!s->engine->kernels)
+		return 0;
+	return cost_load(s->engine->kernels, a, &s->cost, err) ||
+			kernels_apply(s->machine, s->engine->kernels, s->cost, a, err) ?
+		-1 :
+		0;
 }
 
 /* A recorded workload: the trace is checked against the model. */

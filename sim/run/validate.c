@@ -3,32 +3,11 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
-#include "base/number.h"
-#include "base/vec.h"
+#include "hw/bench.h"
 #include "sim/run/run.h"
-
-enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
-	COL_DRAM, COL_DRAM_GBPS, COL_DRAM_KIND, COL_RAM_GIB, COL_DISK, COL_THREADS, COL_FLAGS, COL_KV_DTYPE, COL_BATCH,
-	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_N };
-static const char *const columns[COL_N] = {"id", "group", "engine", "when", "model", "quant", "gpus", "link", "cpu",
-	"sockets", "dram", "dram_gbps", "dram_gbps_kind", "ram_gib", "disk", "threads", "flags", "kv_dtype", "batch",
-	"prompt_len", "gen_len", "depth", "metric", "value", "tier"};
-
-/* What a row does not say. */
-#define DEFAULT_RAM_GIB "1024"
-#define DEFAULT_CHANNELS 2
-#define DEFAULT_PROMPT "512"
-#define DEFAULT_GENERATE "128"
-
-struct source_row {
-	const char *at[COL_N];
-	int line;
-};
+#include "sim/run/validate_rows.h"
 
 const char *validate_status_name(enum validate_status s)
 {
@@ -44,288 +23,11 @@ const char *validate_metric_name(enum validate_metric m)
 	return names[m];
 }
 
-/* ---- from a row to a scenario ---- */
-
-struct text {
-	struct arena *arena;
-	const char *s;       /* the scenario so far */
-	const char *assumed; /* the defaults so far */
-};
-
-static void add(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void add(struct text *t, const char *fmt, ...)
-{
-	char line[4096];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	t->s = arena_printf(t->arena, "%s%s", t->s, line);
-}
-
-static void assume(struct text *t, const char *what)
-{
-	t->assumed = arena_printf(t->arena, "%s%s%s", t->assumed, *t->assumed ? "; " : "", what);
-}
-
-/* Which of our engines runs rows of an engine of the corpus; NULL: none does. */
-static const char *engine_for(const char *name)
-{
-	static const char *const map[][2] = {
-		{"llama.cpp", "llama.cpp"}, {"llama-cpp-python", "llama.cpp"}, {"ollama", "llama.cpp"},
-		{"accelerate", "accelerate"},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(map); i++)
-		if (strcmp(map[i][0], name) == 0)
-			return map[i][1];
-	return NULL;
-}
-
-/* "2*rtx-3090+rtx-4090": n cards of a part each. Unknown generations and widths leave the card's native link. */
-static void add_gpus(struct text *t, const char *gpus, const char *link)
-{
-	char *list = arena_strdup(t->arena, gpus), *save;
-	unsigned gen = 0, width = 0;
-	int n = 0;
-
-	if (strcmp(gpus, "none") == 0 || !*gpus)
-		return;
-	sscanf(link, "pcie-%ux%u", &gen, &width);
-	if (!*link)
-		assume(t, "native link");
-	for (char *one = strtok_r(list, "+", &save); one; one = strtok_r(NULL, "+", &save)) {
-		char *end;
-		long copies = strtol(one, &end, 10);
-		if (end == one || *end != '*')
-			copies = 1;
-		else
-			one = end + 1;
-		for (long i = 0; i < copies && n < 8; i++) {
-			if (gen && width)
-				add(t, "  gpu%d: {part: %s, link: {part: pcie, gen: %u, width: %u}}\n", n++, one, gen, width);
-			else
-				add(t, "  gpu%d: %s\n", n++, one);
-		}
-	}
-}
-
-/* The chip that holds CPU and GPU: the row names it by either. */
-static const char *chip_of(const struct source_row *r)
-{
-	static const char *const chips[][2] = {
-		{"radeon-8060s", "ryzen-ai-max-395"}, {"apple-m1-max-32c", "apple-m1-max"}};
-
-	if (*r->at[COL_CPU])
-		return r->at[COL_CPU];
-	for (size_t i = 0; i < ARRAY_LEN(chips); i++)
-		if (strcmp(r->at[COL_GPUS], chips[i][0]) == 0)
-			return chips[i][1];
-	return r->at[COL_GPUS];
-}
-
-/* "ddr5-4800x16": type, MT/s and channels of all sockets used; either number may be missing. */
-static void add_ram(struct text *t, const struct source_row *r)
-{
-	char type[16] = "";
-	unsigned rate = 0, channels = 0;
-	const char *dram = r->at[COL_DRAM], *x, *capacity = r->at[COL_RAM_GIB];
-
-	sscanf(dram, "%15[a-z0-9]", type);
-	const char *dash = strchr(dram, '-');
-	if (dash)
-		rate = (unsigned)strtoul(dash + 1, NULL, 10);
-	if ((x = strrchr(dram, 'x')) && x[1] >= '0' && x[1] <= '9' && x > dram && x[-1] != 'r')
-		channels = (unsigned)strtoul(x + 1, NULL, 10);
-	if (!dash && x)
-		type[x - dram < 15 ? x - dram : 15] = '\0';
-	if (!*capacity)
-		assume(t, "RAM is large enough");
-	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
-	if (*r->at[COL_DRAM_GBPS]) {
-		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
-		add(t, measured ? ", bandwidth: {measured: %sGB/s, spread: 5%%, source: corpus}}\n" :
-				  ", bandwidth: {peak: %sGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n",
-			r->at[COL_DRAM_GBPS]);
-		return;
-	}
-	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
-	if (strcmp(r->at[COL_LINK], "unified") == 0) {
-		add(t, ", part: %s}\n", chip_of(r));
-		return;
-	}
-	if (strcmp(r->at[COL_CPU], "grace-72") == 0) {
-		add(t, ", part: lpddr5x-grace-480gb}\n");
-		return;
-	}
-	if (!rate) {
-		rate = strcmp(type, "ddr4") == 0 ? 3200 : 5600;
-		assume(t, "DRAM speed");
-	}
-	if (!channels) {
-		channels = DEFAULT_CHANNELS;
-		assume(t, "DRAM channels");
-	}
-	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n", strcmp(type, "ddr4") == 0 ? "ddr4" : "ddr5", rate, channels);
-}
-
-static void add_machine(struct text *t, const struct source_row *r)
-{
-	const char *disk = strchr(r->at[COL_DISK], '@');
-	bool unified = strcmp(r->at[COL_LINK], "unified") == 0;
-	double gb_s;
-
-	add(t, "machine:\n  name: corpus\n");
-	add_gpus(t, r->at[COL_GPUS], unified ? "" : r->at[COL_LINK]);
-	if (*r->at[COL_CPU])
-		add(t, "  cpu0: {part: %s, sockets: %s}\n", r->at[COL_CPU], *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
-	else if (unified)
-		add(t, "  cpu0: %s\n", chip_of(r));
-	else
-		add(t, "  cpu0: generic-cpu\n");
-	if (!*r->at[COL_CPU] && !unified)
-		assume(t, "CPU");
-	add_ram(t, r);
-	if (disk && number_parse(disk + 1, strlen(disk + 1), &gb_s) && gb_s > 0)
-		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
-	else if (strstr(r->at[COL_FLAGS], "disk_gib")) /* a drive of its time */
-		add(t, "  nvme0: {part: nvme-gen3, capacity: 4TB}\n");
-}
-
-/* The corpus says where accelerate put things: "device_map=auto gpu_gib=21.5,18 cpu_gib=3.8 disk_gib=rest". The greedy
-   dealing keeps a block free, which a limit must have on top. */
-static void add_accelerate_flags(struct text *t, const char *flags)
-{
-	const char *gpu = strstr(flags, "gpu_gib="), *disk = strstr(flags, "disk_gib=");
-	const char *separator = "";
-	int n = 0;
-
-	gpu = gpu ? gpu + strlen("gpu_gib=") : "";
-	add(t, "flags: {device_map: ");
-	if (strncmp(gpu, "0 ", 2) == 0 || (!*gpu && disk) || strcmp(gpu, "0") == 0) {
-		add(t, "cpu_offload");
-	} else {
-		bool dealt = *gpu && strncmp(gpu, "all", 3) != 0;
-		add(t, dealt ? "sequential" : "auto");
-		if (dealt) {
-			add(t, ", max_memory: {");
-			for (char *end; *gpu && *gpu != ' '; gpu = *end == ',' ? end + 1 : end) {
-				double gib = strtod(gpu, &end);
-				if (end == gpu)
-					break;
-				add(t, "%s%d: %gGiB", separator, n, n == 0 ? gib * 1.08 + 0.5 : gib + 0.01);
-				separator = ", ";
-				n++;
-			}
-			add(t, "}");
-		}
-	}
-	if (disk && strncmp(disk, "disk_gib=0", 10) != 0)
-		add(t, ", offload_folder: yes");
-	add(t, "}\n");
-}
-
-/* Flags up to the first ';': environment, wrappers and remarks follow it. */
-static void add_llamacpp_flags(struct text *t, const struct source_row *r)
-{
-	const char *flags = r->at[COL_FLAGS];
-
-	if (strncmp(flags, "env ", 4) == 0)
-		flags += strcspn(flags, ";") + (strchr(flags, ';') != NULL);
-	size_t len = strcspn(flags, ";");
-	char *text = arena_strndup(t->arena, flags, len), *quote;
-
-	if (strcmp(r->at[COL_ENGINE], "ollama") == 0) {
-		double n;
-		const char *num = strstr(flags, "num_gpu=");
-		const char *value = num ? num + strlen("num_gpu=") : "auto";
-		size_t value_len = strcspn(value, " ;");
-		bool number = number_parse(value, value_len, &n);
-		add(t, "flags: {ngl: %.*s}\n", number ? (int)value_len : strncmp(value, "all", 3) == 0 ? 3 : 4,
-			number ? value : strncmp(value, "all", 3) == 0 ? "all" : "auto");
-		return;
-	}
-	/* "CUDA?": some card; with one there is no question. */
-	for (char *p = text; (p = strstr(p, "CUDA?")); p++)
-		p[4] = '0';
-	/* Into single quotes of YAML, where only these are doubled. */
-	const char *escaped = "";
-	while ((quote = strchr(text, '\''))) {
-		escaped = arena_printf(t->arena, "%s%.*s''", escaped, (int)(quote - text), text);
-		text = quote + 1;
-	}
-	bool threads = *r->at[COL_THREADS] && !strstr(flags, "-t ");
-	add(t, "flags: '%s%s%s%s'\n", escaped, text, threads ? " -t " : "", threads ? r->at[COL_THREADS] : "");
-}
-
-static const char *or_else(const char *s, const char *def)
-{
-	return *s ? s : def;
-}
-
-static void add_workload(struct text *t, const struct source_row *r, enum validate_metric metric)
-{
-	const char *batch = or_else(r->at[COL_BATCH], "1"), *prompt = r->at[COL_PROMPT], *gen = r->at[COL_GEN];
-
-	if (metric == VALIDATE_DECODE) {
-		if (!*r->at[COL_DEPTH] && !*prompt)
-			assume(t, "depth");
-		add(t, "workload: {batch: %s, prompt: 0, generate: %s, depth: %s}\n", batch, or_else(gen, DEFAULT_GENERATE),
-			or_else(r->at[COL_DEPTH], or_else(prompt, "0")));
-		return;
-	}
-	if (!*prompt)
-		assume(t, "prompt length");
-	if (metric == VALIDATE_E2E)
-		add(t, "workload: {batch: %s, prompt: %s, generate: %s}\n", batch, or_else(prompt, DEFAULT_PROMPT),
-			or_else(gen, DEFAULT_GENERATE));
-	else
-		add(t, "workload: {batch: %s, prompt: %s, generate: 1, depth: %s}\n", batch, or_else(prompt, DEFAULT_PROMPT),
-			or_else(r->at[COL_DEPTH], "0"));
-}
-
-static const char *scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine,
-	struct text *t)
-{
-	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], r->at[COL_QUANT], engine);
-	add_machine(t, r);
-	if (strcmp(engine, "accelerate") == 0)
-		add_accelerate_flags(t, r->at[COL_FLAGS]);
-	else
-		add_llamacpp_flags(t, r);
-	add_workload(t, r, metric);
-	return t->s;
-}
-
-/* ---- rows ---- */
-
-static enum validate_metric metric_of(const char *name, bool *per_token, bool *known)
-{
-	static const struct {
-		const char *name;
-		enum validate_metric metric;
-	} map[] = {{"decode_tok_s", VALIDATE_DECODE}, {"prefill_tok_s", VALIDATE_PREFILL}, {"e2e_tok_s", VALIDATE_E2E},
-		{"s_per_token", VALIDATE_E2E}, {"ttft_s", VALIDATE_TTFT}};
-
-	*per_token = strcmp(name, "s_per_token") == 0;
-	*known = true;
-	for (size_t i = 0; i < ARRAY_LEN(map); i++)
-		if (strcmp(map[i].name, name) == 0)
-			return map[i].metric;
-	*known = false;
-	return VALIDATE_DECODE;
-}
-
 static void take_result(struct validate_row *row, const struct scenario *s, const struct result *r)
 {
-	static const enum result_field_id field[VALIDATE_METRIC_N] = {
-		RESULT_DECODE_TOK_S, RESULT_PREFILL_TOK_S, RESULT_E2E_TOK_S, RESULT_TTFT_S};
-	enum result_field_id f = field[row->metric];
-
-	row->predicted = r->value[f];
-	row->low80 = r->low80[f];
-	row->high80 = r->high80[f];
+	row->predicted = r->value[row->field] * row->scale;
+	row->low80 = r->low80[row->field] * row->scale;
+	row->high80 = r->high80[row->field] * row->scale;
 	row->upper_bound = r->value[RESULT_UPPER_BOUND_TOK_S];
 	if (row->per_token) {
 		/* Seconds for one token of each sequence. */
@@ -346,27 +48,16 @@ static void misfit(struct validate_row *row, const struct ledger *l, struct aren
 				(double)ledger_missing(l, i) / 1073741824.0);
 }
 
-static void run_row(struct validate_row *row, const struct source_row *src, const char *path,
-	const volatile sig_atomic_t *interrupted, struct arena *keep)
+static void run_row(struct validate_row *row, const volatile sig_atomic_t *interrupted, struct arena *keep)
 {
-	const char *engine = engine_for(src->at[COL_ENGINE]);
 	struct run_options o = {.interval = true, .interrupted = interrupted};
 	struct scenario *s;
 	struct result r;
 	struct err err = {0};
 	struct arena a;
 
-	if (!engine) {
-		row->status = VALIDATE_SKIPPED;
-		row->reason = arena_printf(keep, "engine '%s' is not modelled", src->at[COL_ENGINE]);
-		return;
-	}
 	arena_init(&a, keep->nomem, keep->nomem_ctx);
-	struct text t = {&a, "", ""};
-	const char *text = scenario_text(src, row->metric, engine, &t);
-	row->assumed = arena_strdup(keep, t.assumed);
-	const char *name = arena_printf(&a, "%s:%d", path, src->line);
-	if (scenario_load_text(text, name, &a, &s, &err) || run_scenario(s, &o, &a, &r, NULL, &err)) {
+	if (scenario_load_text(row->scenario, row->where, &a, &s, &err) || run_scenario(s, &o, &a, &r, NULL, &err)) {
 		row->status = VALIDATE_ERROR;
 		row->reason = arena_strdup(keep, err.msg);
 	} else if (!r.fits) {
@@ -378,9 +69,7 @@ static void run_row(struct validate_row *row, const struct source_row *src, cons
 }
 
 struct job {
-	const char *path;
 	const struct validate_options *options;
-	const struct source_row *source;
 	struct validate_row *row;
 	size_t n;
 	atomic_size_t next;
@@ -398,189 +87,27 @@ static void *work(void *ctx)
 		if (job->options->interrupted && *job->options->interrupted)
 			break;
 		if (job->row[i].status != VALIDATE_SKIPPED)
-			run_row(&job->row[i], &job->source[i], job->path, job->options->interrupted, keep);
+			run_row(&job->row[i], job->options->interrupted, keep);
 	}
 	return NULL;
 }
 
-/* ---- the summary ---- */
-
-struct weighted {
-	double value, weight;
-};
-
-static int compare_weighted(const void *a, const void *b)
+/* With a machine it must be; else what looks like it is, so that the machine is asked for. */
+static bool is_llama_bench(const char *path, const struct validate_options *o, struct arena *a)
 {
-	double x = ((const struct weighted *)a)->value, y = ((const struct weighted *)b)->value;
-
-	return (x > y) - (x < y);
-}
-
-/* The value at which the weights reach share q. */
-static double weighted_quantile(struct weighted *w, size_t n, double q)
-{
-	double sum = 0, so_far = 0;
-
-	if (n == 0)
-		return NAN;
-	qsort(w, n, sizeof(*w), compare_weighted);
-	for (size_t i = 0; i < n; i++)
-		sum += w[i].weight;
-	for (size_t i = 0; i < n; i++) {
-		so_far += w[i].weight;
-		if (so_far >= q * sum * (1 - 1e-12))
-			return w[i].value;
-	}
-	return w[n - 1].value;
-}
-
-static bool counts(const struct validate_row *r, enum validate_metric m)
-{
-	return r->metric == m && r->scored && r->status == VALIDATE_OK;
-}
-
-static size_t group_size(const struct validate *v, const struct validate_row *r, bool *first)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < v->n; i++) {
-		if (!counts(&v->row[i], r->metric) || strcmp(v->row[i].group, r->group) != 0)
-			continue;
-		if (n++ == 0)
-			*first = &v->row[i] == r;
-	}
-	return n;
-}
-
-/* Share of pairs of one group, 10 % and more apart when measured, that the prediction orders alike; mean over groups. */
-static double pair_order(const struct validate *v, enum validate_metric m)
-{
-	double sum = 0;
-	size_t n_groups = 0;
-
-	for (size_t g = 0; g < v->n; g++) {
-		const struct validate_row *head = &v->row[g];
-		bool first;
-		double right = 0, pairs = 0;
-		if (!counts(head, m) || group_size(v, head, &first) < 2 || !first)
-			continue;
-		for (size_t i = g; i < v->n; i++) {
-			for (size_t j = i + 1; j < v->n; j++) {
-				const struct validate_row *x = &v->row[i], *y = &v->row[j];
-				if (!counts(x, m) || !counts(y, m) || strcmp(x->group, head->group) ||
-					strcmp(y->group, head->group) || x->per_token != y->per_token ||
-					strcmp(x->identity, y->identity) == 0)
-					continue;
-				double apart = x->measured / y->measured;
-				if (fabs(log(apart)) <= log(1.1))
-					continue;
-				double predicted = x->predicted - y->predicted;
-				pairs++;
-				right += predicted == 0 ? 0.5 : (predicted > 0) == (apart > 1);
-			}
-		}
-		if (pairs > 0) {
-			sum += right / pairs;
-			n_groups++;
-		}
-	}
-	return n_groups ? sum / (double)n_groups : NAN;
-}
-
-static void summarise(const struct validate *v, enum validate_metric m, struct validate_summary *s, struct arena *a)
-{
-	struct weighted *error = arena_array(a, struct weighted, v->n), *ratio = arena_array(a, struct weighted, v->n),
-			*log_error = arena_array(a, struct weighted, v->n);
-	double covered = 0, weights = 0;
-
-	*s = (struct validate_summary){0};
-	for (size_t i = 0; i < v->n; i++) {
-		const struct validate_row *r = &v->row[i];
-		bool first = false;
-		if (!counts(r, m))
-			continue;
-		double weight = 1.0 / (double)group_size(v, r, &first), q = r->predicted / r->measured;
-		s->n_groups += first;
-		error[s->n] = (struct weighted){fabs(q - 1), weight};
-		log_error[s->n] = (struct weighted){fabs(log(q)), weight};
-		ratio[s->n++] = (struct weighted){q, weight};
-		weights += weight;
-		covered += weight * (r->measured >= r->low80 && r->measured <= r->high80);
-	}
-	s->median_abs_error = weighted_quantile(error, s->n, 0.5);
-	s->p90_abs_error = weighted_quantile(error, s->n, 0.9);
-	s->median_abs_log_error = weighted_quantile(log_error, s->n, 0.5);
-	s->bias = weighted_quantile(ratio, s->n, 0.5) - 1;
-	s->coverage80 = s->n ? covered / weights : NAN;
-	s->pair_order = pair_order(v, m);
-}
-
-/* ---- all of it ---- */
-
-struct sources {
-	VEC(struct source_row);
-};
-
-struct rows {
-	VEC(struct validate_row);
-};
-
-static int read_rows(const char *path, const struct validate_options *o, struct arena *a, struct sources *sources,
-	struct rows *rows, struct err *err)
-{
-	struct csv csv;
-	struct csv_field f[COL_N];
-	int more;
-
-	if (csv_open(&csv, path, columns, COL_N, a, err))
-		return -1;
-	while ((more = csv_next(&csv, f, err)) > 0) {
-		struct source_row src = {.line = csv.line};
-		for (int c = 0; c < COL_N; c++)
-			src.at[c] = arena_strndup(a, f[c].text, f[c].len);
-
-		bool known;
-		struct validate_row row = {
-			.id = src.at[COL_ID],
-			.group = src.at[COL_GROUP],
-			.engine = src.at[COL_ENGINE],
-			.model = src.at[COL_MODEL],
-			.tier = src.at[COL_TIER],
-			.reason = "",
-			.assumed = "",
-			.status = VALIDATE_OK,
-			.predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN,
-		};
-		row.metric = metric_of(src.at[COL_METRIC], &row.per_token, &known);
-		if (!known)
-			return csv_error(&csv, &f[COL_METRIC], err, "unknown metric '%s'", src.at[COL_METRIC]);
-		if (!number_parse(src.at[COL_VALUE], strlen(src.at[COL_VALUE]), &row.measured) || row.measured <= 0)
-			return csv_error(&csv, &f[COL_VALUE], err, "'%s' is no measured value", src.at[COL_VALUE]);
-		row.scored = *row.tier && strchr(o->tiers, row.tier[0]);
-		row.identity = "";
-		for (int c = COL_ENGINE; c < COL_METRIC; c++)
-			row.identity = arena_printf(a, "%s|%s", row.identity, src.at[c]);
-		if (o->engine && strcmp(o->engine, row.engine) != 0) {
-			row.status = VALIDATE_SKIPPED;
-			row.reason = "of another engine";
-			row.scored = false;
-		}
-		VEC_PUSH(sources, a, src);
-		VEC_PUSH(rows, a, row);
-	}
-	return more;
+	return o->machine || bench_is(path, &bench_llama_bench, a);
 }
 
 int validate_run(const char *path, const struct validate_options *o, struct arena *a, struct validate *out,
 	struct err *err)
 {
-	struct sources sources = {0};
-	struct rows rows = {0};
+	struct validate_rows rows = {0};
 
-	if (read_rows(path, o, a, &sources, &rows, err))
+	if (is_llama_bench(path, o, a) ? validate_read_llama(path, o, a, &rows, err) :
+					 validate_read_corpus(path, o, a, &rows, err))
 		return -1;
 
-	struct job job = {.path = path, .options = o, .source = sources.at, .row = rows.at, .n = rows.n};
+	struct job job = {.options = o, .row = rows.at, .n = rows.n};
 	pthread_t *thread = arena_array(a, pthread_t, o->workers);
 	unsigned n_threads = 0;
 	job.arena = arena_array(a, struct arena, o->workers);
@@ -595,7 +122,6 @@ int validate_run(const char *path, const struct validate_options *o, struct aren
 	for (size_t i = 0; i < rows.n; i++) {
 		/* Words of the workers' arenas, which end here. */
 		rows.at[i].reason = arena_strdup(a, rows.at[i].reason);
-		rows.at[i].assumed = arena_strdup(a, rows.at[i].assumed);
 		out->n_scored += rows.at[i].scored;
 		out->n_ran += rows.at[i].scored && rows.at[i].status == VALIDATE_OK;
 	}
@@ -606,6 +132,6 @@ int validate_run(const char *path, const struct validate_options *o, struct aren
 	if (o->interrupted && *o->interrupted)
 		return err_set(err, ERR_INTERRUPTED, "interrupted");
 	for (int m = 0; m < VALIDATE_METRIC_N; m++)
-		summarise(out, (enum validate_metric)m, &out->summary[m], a);
+		validate_summarise(out, (enum validate_metric)m, &out->summary[m], a);
 	return 0;
 }

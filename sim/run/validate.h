@@ -6,7 +6,8 @@
  *	           summary by metric, rows weighted so that a group counts one  <───┘ predicted / measured
  *
  * Every row of the file comes back: run, or with the reason why not. Facts that a row does not state are filled with the
- * same defaults for all (the card's native link, DDR speeds by generation), and said.
+ * same defaults for all (the card's native link, DDR speeds by generation), and said. llama-bench's own output is taken
+ * as well: each of its tests is a row, of the machine that the options name.
  */
 #ifndef SIM_RUN_VALIDATE_H
 #define SIM_RUN_VALIDATE_H
@@ -16,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "sim/run/result.h"
 
 enum validate_status { VALIDATE_OK, VALIDATE_NO_FIT, VALIDATE_SKIPPED, VALIDATE_ERROR, VALIDATE_STATUS_N };
 enum validate_metric { VALIDATE_DECODE, VALIDATE_PREFILL, VALIDATE_E2E, VALIDATE_TTFT, VALIDATE_METRIC_N };
@@ -30,6 +32,11 @@ struct validate_row {
 	const char *assumed;  /* defaults that were filled in, "" when none */
 	const char *identity; /* what tells rows of a group apart */
 	double measured, predicted, low80, high80, upper_bound;
+	/* what is run */
+	const char *scenario; /* its text; NULL when skipped */
+	const char *where;    /* "FILE:LINE" of the row */
+	enum result_field_id field; /* of its result */
+	double scale;               /* times this is in the row's own unit */
 };
 
 struct validate_summary {
@@ -52,6 +59,9 @@ struct validate {
 struct validate_options {
 	const char *tiers;  /* "AB" */
 	const char *engine; /* only rows of this one; NULL: all */
+	const char *machine; /* name or path, that llama-bench's rows are of; NULL: the file is a corpus */
+	const char *const *model; /* names or paths: llama_cards_load */
+	size_t n_models;
 	unsigned workers;
 	const volatile sig_atomic_t *interrupted;
 };

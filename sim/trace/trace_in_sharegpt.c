@@ -115,7 +115,7 @@ static int read_document(struct trace_import *im, struct err *err)
 	size_t i;
 	int rc = 0;
 
-	if (json_read_any(im->path, TRACE_MAX_DOCUMENT, &root, err))
+	if (json_read_any_file(im->path, TRACE_MAX_DOCUMENT, &root, err))
 		return -1;
 	remark_estimate(im);
 	json_array_foreach(root, i, o) {

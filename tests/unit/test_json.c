@@ -218,12 +218,12 @@ START_TEST(any_root)
 	json_t *root = NULL;
 
 	test_file(path, "[1, 2]", 6);
-	assert_ok(json_read_any(path, 100, &root, &err), err);
+	assert_ok(json_read_any_file(path, 100, &root, &err), err);
 	ck_assert_uint_eq(json_array_size(root), 2);
 	json_decref(root);
 	ck_assert_int_eq(json_read_file(path, 100, &root, &err), -1);
 	assert_err(err, ERR_INPUT, "must be an object: { … }");
-	ck_assert_int_eq(json_read_any(path, 5, &root, &err), -1);
+	ck_assert_int_eq(json_read_any_file(path, 5, &root, &err), -1);
 	unlink(path);
 }
 END_TEST

@@ -1,0 +1,24 @@
+/*
+ * validate_rows.h - inside sim/run: where validate's rows come from, and what is made of them.
+ *
+ *	validate_corpus.c    a corpus, its machines written out from its columns ─┐
+ *	validate_llama.c     llama-bench's own output, on a machine that is given ┴─> rows ─> validate.c ─> validate_summary.c
+ */
+#ifndef SIM_RUN_VALIDATE_ROWS_H
+#define SIM_RUN_VALIDATE_ROWS_H
+
+#include "base/vec.h"
+#include "sim/run/validate.h"
+
+struct validate_rows {
+	VEC(struct validate_row);
+};
+
+int validate_read_corpus(const char *path, const struct validate_options *o, struct arena *a, struct validate_rows *rows,
+	struct err *err);
+int validate_read_llama(const char *path, const struct validate_options *o, struct arena *a, struct validate_rows *rows,
+	struct err *err);
+
+void validate_summarise(const struct validate *v, enum validate_metric m, struct validate_summary *s, struct arena *a);
+
+#endif
