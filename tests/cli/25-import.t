@@ -120,12 +120,12 @@ ok 'more values than names: SQL' refuses 'llama-2023.sql:30: 27 values for 26 co
 ok 'a machine is asked for' refuses 'name one with --machine' validate "$data/llama-2025.csv"
 ok 'an unknown machine' refuses "unknown machine 'gh201'; did you mean 'gh200'?" calibrate --from "$data/stream.txt" --machine gh201
 ok 'a profile needs a base' refuses 'a profile needs a base' calibrate --from "$data/stream.txt" -o "$tmp/x.yaml"
-ok 'no file' refuses 'no file: name some behind --from' calibrate
+ok 'no file' refuses "option '--from' needs a value" calibrate --from
 ok 'a missing file' refuses "nowhere.json" calibrate --from nowhere.json
 ok 'an unknown format' refuses "unknown format 'fioo'; did you mean 'fio'?" calibrate --from "$data/fio.json" --format fioo
 ok 'another format than it is' refuses 'fio' calibrate --from "$data/stream.txt" --format fio
 ok 'a file of something else' refuses 'README.md: not the output of' calibrate --from "$PWD/README.md"
 ok 'kernels of a profile' bad_kernels
 ok 'no half profile' nothing_half
-ok 'help has an example' sh -c '"$1" calibrate --help | grep -q "^example: offsim calibrate --from"' - "$OFFSIM"
+ok 'help has an example' sh -c '"$1" calibrate --from x --help | grep -q "^example: offsim calibrate --from"' - "$OFFSIM"
 finish

@@ -685,7 +685,7 @@ START_TEST(unknown_metric)
 	req.y = "zzz";
 	ck_assert_int_eq(plot_draw(&req, &a, &summary, &err), -1);
 	assert_err(err, ERR_USAGE,
-		"no metric 'zzz'; there are: decode_tok_s, prefill_tok_s, e2e_tok_s, ttft_s, tpot_s, total_s");
+		"no metric 'zzz'; there are: decode_tok_s, prefill_tok_s, e2e_tok_s, ttft_s, tpot_s, total_s, decode_hit_rate");
 	req.kind = "memory";
 	req.y = "ttft_s";
 	ck_assert_int_eq(plot_draw(&req, &a, &summary, &err), -1);
