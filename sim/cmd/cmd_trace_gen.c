@@ -32,6 +32,9 @@ struct gen {
 	bool json;
 };
 
+/* Arrivals are counted in 64 bits of nanoseconds, and bursts may be far apart. */
+#define ARRIVALS_MAX_S 1e9
+
 enum { ARRIVALS_POISSON, ARRIVALS_GAMMA };
 static const char *const arrivals_names[] = {"poisson", "gamma", NULL};
 
@@ -40,8 +43,8 @@ static const struct param step_options[] = {
 	PARAM_TEXT(struct gen, model, "model", NULL, "steps of this model (offsim model list, or a path), or"),
 	PARAM_TEXT(struct gen, quant, "quant", NULL, "  its element type, where the checkpoint's is not meant"),
 	PARAM_COUNT(struct gen, layers, "layers", NULL, 1, 32767, "of this many layers of nothing but experts,"),
-	PARAM_COUNT(struct gen, experts, "experts", NULL, 1, 1e6, "  so many in each,"),
-	PARAM_COUNT(struct gen, used, "used", NULL, 1, 1e6, "  so many used by a token,"),
+	PARAM_COUNT(struct gen, experts, "experts", NULL, 1, 65536, "  so many in each,"),
+	PARAM_COUNT(struct gen, used, "used", NULL, 1, 65536, "  so many used by a token,"),
 	PARAM_REAL(struct gen, expert_bytes, "expert-bytes", UNIT_BYTES, NULL, 1, 1e15, "  of this size"),
 	PARAM_COUNT(struct gen, workload.batch, "batch", "1", 1, 1e6, "sequences that run together"),
 	PARAM_COUNT(struct gen, workload.prompt, "prompt", "512", 0, 1e8, "tokens of each prompt; 0: generation alone"),
@@ -55,7 +58,7 @@ static const struct param step_options[] = {
 };
 static const struct param request_options[] = {
 	PARAM_COUNT(struct gen, requests, "requests", NULL, 1, 1e9, "so many requests instead of steps"),
-	PARAM_REAL(struct gen, rate_s, "rate", UNIT_REQUEST_RATE, "1/s", 1e-6, 1e6, "arrivals on average"),
+	PARAM_REAL(struct gen, rate_s, "rate", UNIT_REQUEST_RATE, "1/s", 1e-3, 1e6, "arrivals on average"),
 	PARAM_CHOICE(struct gen, arrivals, "arrivals", "poisson", arrivals_names, "poisson, or gamma: gaps of any --cv"),
 	PARAM_REAL(struct gen, cv, "cv", UNIT_PLAIN, "1", 0.01, 100,
 		"coefficient of variation of gamma gaps: above 1 they come in bursts"),
@@ -150,6 +153,8 @@ static int check(const char *name, const struct gen *g, const char *const *given
 		return cmd_usage_error(name, "--%s goes with --requests", given[REQUESTS]);
 	if (g->requests && (given[STEPS] || g->experts_only))
 		return cmd_usage_error(name, "--%s goes with steps, not with --requests", given[STEPS] ? given[STEPS] : "experts-only");
+	if (g->requests && (double)g->requests / g->rate_s > ARRIVALS_MAX_S)
+		return cmd_usage_error(name, "at that rate the last of %" PRIu64 " requests comes after more than 30 years", g->requests);
 	if (g->requests)
 		return -1;
 	if (!g->model && n_shape == 0)

@@ -75,6 +75,8 @@ ok 'requests where steps are meant' says ': is a trace of requests, not of steps
 ok 'a popularity of another model' says ", which 'mixtral-8x7b' has not" trace gen --model mixtral-8x7b --popularity "$tmp/a.otr" -o "$tmp/no.otr"
 ok 'options of requests for steps' says '--rate goes with --requests' trace gen --model qwen3-30b-a3b --rate 2/s -o "$tmp/no.otr"
 ok 'options of steps for requests' says '--zipf goes with steps' trace gen --requests 3 --zipf 1 -o "$tmp/no.otr"
+ok 'arrivals beyond what can be counted' says 'after more than 30 years' trace gen --requests 1000000000 --rate 0.01/s \
+	-o "$tmp/no.otr"
 ok 'half a shape' says 'go together' trace gen --layers 3 -o "$tmp/no.otr"
 ok 'nothing to make' says 'of what?' trace gen -o "$tmp/no.otr"
 ok 'no output' says '-o OUT.otr is missing' trace gen --requests 3
