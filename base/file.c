@@ -109,8 +109,11 @@ int file_out_open(struct file_out *f, const char *path, struct err *err)
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return err_set(err, ERR_IO, "cannot write '%s': it is %s", path,
 			S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
+	/* Renaming would replace a link: /dev/stdout, say, when output goes to a file. */
+	if (!realpath(path, f->target) && snprintf(f->target, sizeof(f->target), "%s", path) >= (int)sizeof(f->target))
+		return cannot_write(path, ENAMETOOLONG, err);
 	/* Named as the process is: nobody else writes it. */
-	if (snprintf(f->beside, sizeof(f->beside), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(f->beside)) {
+	if (snprintf(f->beside, sizeof(f->beside), "%s.%ld.part", f->target, (long)getpid()) >= (int)sizeof(f->beside)) {
 		f->beside[0] = '\0';
 		return cannot_write(path, ENAMETOOLONG, err);
 	}
@@ -140,7 +143,7 @@ int file_out_commit(struct file_out *f, struct err *err)
 	if (fclose(f->to) && !fault)
 		fault = errno;
 	f->to = NULL;
-	if (!fault && rename(f->beside, f->path))
+	if (!fault && rename(f->beside, f->target))
 		fault = errno;
 	if (!fault)
 		f->beside[0] = '\0';

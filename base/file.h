@@ -20,11 +20,12 @@ int file_read(const char *path, size_t max_bytes, struct arena *a, char **text, 
 /* A file being written: beside its name until it is complete. */
 struct file_out {
 	const char *path;      /* must stay */
+	char target[PATH_MAX]; /* the same, or what a symbolic link there leads to: the link stays one */
 	char beside[PATH_MAX]; /* "": there is none */
 	FILE *to;
 };
 
-/* Opens PATH.PID.part for writing; what a killed process left under that name goes. A path that is there and no regular
+/* Opens TARGET.PID.part for writing; what a killed process left under that name goes. A path that is there and no regular
    file is refused: renaming would replace it. */
 int file_out_open(struct file_out *f, const char *path, struct err *err);
 /* The file gets its name once all of it is on the disk. What was written is gone if that fails. */

@@ -186,6 +186,13 @@ kept() { # a file that is there stays as it is when the import fails
 ok 'what was there stays when it fails' kept
 nowhere() { fails 1 "$OFFSIM" trace import $data/moe.csv -o "$tmp/no/such/folder.otr" 2>"$tmp/err" && [ "$(wc -l <"$tmp/err")" -eq 1 ]; }
 ok 'a folder that is not there' nowhere
+through_link() { # what a link leads to is written, and the link stays
+	ln -s elsewhere.otr "$tmp/link.otr"
+	echo old >"$tmp/elsewhere.otr"
+	"$OFFSIM" trace import $data/moe.csv -o "$tmp/link.otr" >/dev/null 2>&1 && [ -L "$tmp/link.otr" ] &&
+		"$OFFSIM" trace info "$tmp/elsewhere.otr" >/dev/null
+}
+ok 'through a link' through_link
 every_cut() { # a file cut anywhere is taken, or refused with one line; never half
 	size=$(wc -c <"$1")
 	n=0
