@@ -436,7 +436,30 @@ START_TEST(no_file)
 }
 END_TEST
 
+/* Columns behind the required ones may be missing; their fields have no text, in every row. */
+START_TEST(columns_that_may_be_missing)
+{
+	struct opened o = {0};
+	char text[] = "c,a\n1.25,x\n,y\n";
+
+	arena_init(&o.arena, NULL, NULL);
+	strcpy(o.path, "t.csv");
+	assert_ok(csv_begin(&o.csv, o.path, text, strlen(text), abc, 3, 1, &o.arena, &o.err), o.err);
+	assert_row(o, 2);
+	assert_field(o, 0, "x", 6);
+	assert_field(o, 2, "1.25", 1);
+	ck_assert_ptr_null(o.f[1].text);
+	assert_row(o, 3);
+	assert_field(o, 2, "", 1);
+	ck_assert_ptr_null(o.f[1].text);
+	assert_end(o);
+	ck_assert_int_eq(csv_begin(&o.csv, o.path, text, strlen(text), abc, 3, 2, &o.arena, &o.err), -1);
+	assert_err_at(o, 1, 1, "the header has no column 'b'");
+	done(&o);
+}
+END_TEST
+
 TEST_MAIN("csv", rows_and_fields, columns_in_any_order_others_passed_over, quotes, line_ends,
 	empty_lines_are_no_rows, line_feeds_in_quotes, a_header_of_several_lines, a_missing_column,
-	a_column_twice, too_few_and_too_many_fields, stray_quotes, errors_of_the_caller, any_bytes, by_lines, bad_lines,
+	a_column_twice, too_few_and_too_many_fields, stray_quotes, errors_of_the_caller, any_bytes, by_lines, bad_lines, columns_that_may_be_missing,
 	no_file)
