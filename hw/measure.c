@@ -26,7 +26,8 @@
 #define AIM_ROUNDS 15 /* repetitions are made as long as lets this many of all items fit the time */
 #define PROBE_REPEATS 7
 #define PROBE_S 0.012
-#define NOISE_LIMIT 0.10 /* of a probe, or of the processors: what is more is said */
+#define PROBE_FMAS 64 /* between two looks at the clock */
+#define NOISE_LIMIT 0.10 /* of a probe, or of the processors: what is more is said; what is less is not seen */
 #define HUGE_BYTES (2u << 20)
 
 static const char *const part_names[MEASURE_PART_N] = {"ram", "cpu", "disk"};
@@ -303,24 +304,26 @@ struct probe_ctx {
 static double probe_work(void *arg, unsigned thread, double until)
 {
 	const struct probe_ctx *p = arg;
-	size_t slice = p->m->probe_bytes / p->m->threads / 64 * 64, at = 0,
-	       step = slice < 1u << 20 ? slice : 1u << 20;
-	const char *mine = (const char *)p->m->probe_memory + slice * thread;
-	double done = 0;
+	size_t share = p->m->probe_bytes / p->m->threads / 64 * 64, at = 0;
+	size_t step = share < 1u << 20 ? share : 1u << 20;
+	const char *mine = (const char *)p->m->probe_memory + share * thread;
+	struct measure_slices s;
+	double amount;
 
+	measure_slices_begin(&s);
 	do {
 		if (p->read) {
 			uint64_t sum = kernel_read(p->level)(mine + at, step);
 			MEASURE_KEEP(sum);
-			at = at + 2 * step <= slice ? at + step : 0;
-			done += (double)step;
+			at = at + 2 * step <= share ? at + step : 0;
+			amount = (double)step;
 		} else {
-			float sum = kernel_fma(p->level)(64);
+			float sum = kernel_fma(p->level)(PROBE_FMAS);
 			MEASURE_KEEP(sum);
-			done += 64.0 * KERNEL_FMA_FLOPS;
+			amount = (double)PROBE_FMAS * KERNEL_FMA_FLOPS;
 		}
-	} while (measure_now() < until);
-	return done;
+	} while (measure_slices_add(&s, amount) < until);
+	return measure_slices_end(&s);
 }
 
 static int probe(struct measure *m, struct measure_probe *out, struct err *err)
@@ -385,24 +388,20 @@ static void judge(struct measure *m, enum measure_part part, const struct usage 
 	double fma = apart(n->before.fma_flops_s, n->after.fma_flops_s);
 	double read = apart(n->before.read_bytes_s, n->after.read_bytes_s);
 	double others = (n->others_cores + n->steal_cores) / m->out->host.threads;
-	if (fma > NOISE_LIMIT)
-		measure_note(m,
-			"%s: multiply-adds ran at %.4g GFLOP/s before and %.4g after; intervals are wider by "
-			"%.0f %%: repeat when the machine is quiet",
-			name, n->before.fma_flops_s / 1e9, n->after.fma_flops_s / 1e9, fma * 100);
-	if (read > NOISE_LIMIT)
-		measure_note(m,
-			"%s: DRAM was read at %.4g GB/s before and %.4g after; intervals are wider by %.0f "
-			"%%: repeat when the machine is quiet",
-			name, n->before.read_bytes_s / 1e9, n->after.read_bytes_s / 1e9, read * 100);
-	if (others > NOISE_LIMIT)
-		measure_note(m,
-			"%s: others kept %.2f of %u processors busy (%.2f of them other guests of this "
-			"host); intervals are wider by %.0f %%: repeat when they have finished",
-			name, n->others_cores + n->steal_cores, m->out->host.threads, n->steal_cores,
-			others * 100);
 	double worst = fmax(fma, read);
-	n->widened = fmax(worst > NOISE_LIMIT ? worst : 0, others > NOISE_LIMIT ? others : 0);
+	n->widened = worst > NOISE_LIMIT ? worst : others > NOISE_LIMIT ? NOISE_LIMIT : 0;
+	if (fma > NOISE_LIMIT)
+		measure_note(m, "%s: multiply-adds ran at %.4g GFLOP/s before and %.4g after", name,
+			n->before.fma_flops_s / 1e9, n->after.fma_flops_s / 1e9);
+	if (read > NOISE_LIMIT)
+		measure_note(m, "%s: DRAM was read at %.4g GB/s before and %.4g after", name,
+			n->before.read_bytes_s / 1e9, n->after.read_bytes_s / 1e9);
+	if (others > NOISE_LIMIT)
+		measure_note(m, "%s: others kept %.2f of %u processors busy (%.2f of them other guests of this host)",
+			name, n->others_cores + n->steal_cores, m->out->host.threads, n->steal_cores);
+	if (n->widened > 0)
+		measure_note(m, "%s: intervals are wider by %.0f %% either way; repeat when the machine is quiet",
+			name, n->widened * 100);
 }
 
 /* ---- parts ---- */

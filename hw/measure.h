@@ -8,8 +8,9 @@
  * placement of pages. The number is their median, its interval where the next repetition falls with 80 %.
  *
  * Before and after each part a probe runs that is always the same, multiply-adds and reads of DRAM on all threads.
- * Where two probes around a part differ, or /proc/stat shows that others used the processors meanwhile, the part's
- * intervals are widened by as much and a note says so.
+ * Where the two around a part differ by more than a tenth, its intervals are widened by as much. Where they do not but
+ * /proc/stat shows that others used the processors meanwhile, they are widened by that tenth, which probes would not
+ * have seen. Notes say so.
  */
 #ifndef HW_MEASURE_H
 #define HW_MEASURE_H

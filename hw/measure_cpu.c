@@ -15,6 +15,7 @@
 #define WEIGHT_BYTES (64u << 10)
 #define MAX_CHUNKS 8   /* of a row: 2048 weights */
 #define FLOAT_CHUNKS 2 /* of a row with many columns: 8 of 512 floats fit the first-level cache */
+#define PLACES 8
 #define PAD 192	       /* between columns: else all begin in the same set of the cache */
 #define COLUMN_BYTES (MAX_CHUNKS * 1024 + PAD)
 #define LINE 64
@@ -28,8 +29,12 @@ struct cpu {
 	struct measure *m;
 	const struct measure_item *item;
 	struct kernel_tables tables;
-	char *weights[KERNEL_TYPE_N];
-	char *inputs[KERNEL_TYPE_N];
+	/* Each round has other memory: which pages the system gave is worth a few percent, and the interval is to
+	   know. */
+	char *weights[PLACES][KERNEL_TYPE_N];
+	char *inputs[PLACES][KERNEL_TYPE_N];
+	size_t n_items, calls;
+	size_t place; /* of this round */
 	/* the barrier: how many have come, how many times all have */
 	_Alignas(LINE) atomic_uint come;
 	_Alignas(LINE) atomic_uint passed;
@@ -42,6 +47,7 @@ static double run(
 	unsigned n = (unsigned)item->arg[ARG_THREADS];
 
 	c->item = item;
+	c->place = c->calls++ / c->n_items % PLACES;
 	double rate = measure_parallel(c->m->out->host.thread_cpu, n, seconds, fn, c).each;
 	return rate < 0 ? err_set(err, ERR_IO, "cannot start %u threads", n) : rate;
 }
@@ -79,6 +85,7 @@ static double multiply(void *ctx, unsigned thread, double until)
 	kernel_dot_fn *dot = kernel_dot(type, (enum kernel_level)c->item->arg[ARG_LEVEL], columns);
 	size_t chunks = columns == 1 || f->integer ? MAX_CHUNKS : FLOAT_CHUNKS, row = chunks * f->chunk_bytes;
 	size_t rows = WEIGHT_BYTES / row;
+	const char *weights = c->weights[c->place][type], *inputs = c->inputs[c->place][type];
 	double amount = (double)(PASSES * rows) *
 			(columns == 1 ? (double)row : 2.0 * KERNEL_CHUNK * (double)(chunks * columns));
 	float out[KERNEL_COLUMNS];
@@ -88,8 +95,7 @@ static double multiply(void *ctx, unsigned thread, double until)
 	measure_slices_begin(&s);
 	do {
 		for (size_t i = 0; i < PASSES * rows; i++) {
-			dot(&c->tables, chunks, c->weights[type] + i % rows * row, c->inputs[type],
-				COLUMN_BYTES, out);
+			dot(&c->tables, chunks, weights + i % rows * row, inputs, COLUMN_BYTES, out);
 			__asm__ volatile("" : : "r"(out) : "memory");
 		}
 	} while (measure_slices_add(&s, amount) < until);
@@ -253,16 +259,23 @@ static char *whole_lines(struct arena *a, size_t bytes)
 	return p + (LINE - (uintptr_t)p % LINE) % LINE;
 }
 
-static void fill(struct cpu *c)
+static void fill_type(struct cpu *c, enum kernel_type type)
 {
-	for (int t = 0; t < KERNEL_TYPE_N; t++) {
-		enum kernel_type type = (enum kernel_type)t;
-		size_t chunks = WEIGHT_BYTES / kernel_format[t].chunk_bytes;
-		c->weights[t] = whole_lines(c->m->a, WEIGHT_BYTES);
-		c->inputs[t] = whole_lines(c->m->a, KERNEL_COLUMNS * COLUMN_BYTES);
-		kernel_fill_weights(type, chunks, 1, c->weights[t]);
+	size_t chunks = WEIGHT_BYTES / kernel_format[type].chunk_bytes;
+
+	for (int p = 0; p < PLACES; p++) {
+		char *w = whole_lines(c->m->a, WEIGHT_BYTES);
+		char *x = whole_lines(c->m->a, KERNEL_COLUMNS * COLUMN_BYTES);
+		c->weights[p][type] = w;
+		c->inputs[p][type] = x;
+		if (p) {
+			memcpy(w, c->weights[0][type], WEIGHT_BYTES);
+			memcpy(x, c->inputs[0][type], KERNEL_COLUMNS * COLUMN_BYTES);
+			continue;
+		}
+		kernel_fill_weights(type, chunks, 1, w);
 		for (uint64_t i = 0; i < KERNEL_COLUMNS; i++)
-			kernel_fill_inputs(type, MAX_CHUNKS, i + 2, c->inputs[t] + i * COLUMN_BYTES);
+			kernel_fill_inputs(type, MAX_CHUNKS, i + 2, x + i * COLUMN_BYTES);
 	}
 }
 
@@ -272,7 +285,9 @@ int measure_cpu(struct measure *m, double seconds, struct err *err)
 	struct items items = {0};
 
 	kernel_tables_init(&c.tables);
-	fill(&c);
+	for (int t = 0; t < KERNEL_TYPE_N; t++)
+		fill_type(&c, (enum kernel_type)t);
 	list_items(&c, &items);
+	c.n_items = items.n;
 	return measure_rounds(m, MEASURE_CPU, items.at, items.n, seconds, &c, err);
 }

@@ -223,7 +223,9 @@ static void fit_saturation(struct measure *m)
 	if (!fit)
 		return;
 	units_format(alone, sizeof(alone), 1 / (fit->line.a + fit->line.b), UNIT_BYTES_RATE);
-	if (fit->line.b > 0)
+	/* A limit far beyond what was reached is a guess. */
+	double most = m->threads / (fit->line.a + fit->line.b * m->threads);
+	if (fit->line.b80.low > 0 && 1 / fit->line.b < 3 * most)
 		fit->derived = arena_printf(m->a, "one thread %s, never more than %s", alone,
 			units_format(bus, sizeof(bus), 1 / fit->line.b, UNIT_BYTES_RATE));
 	else

@@ -352,16 +352,15 @@ static int cannot_write(const char *path, struct err *err)
 	return err_set(err, ERR_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
-/* Asked before anything is measured: it would be a pity afterwards. */
+/* Asked before anything is measured: it would be a pity afterwards. What is there is replaced, and so must be a plain
+   file: not a folder, not /dev/stdout. */
 static int check_output(const char *path, struct arena *a, struct err *err)
 {
 	char *beside = arena_printf(a, "%s.XXXXXX", path);
 	struct stat st;
 
-	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
-		errno = EISDIR;
-		return cannot_write(path, err);
-	}
+	if (!*path || (!lstat(path, &st) && !S_ISREG(st.st_mode)))
+		return err_set(err, ERR_INPUT, "the profile '%s' must be a plain file", path);
 	int fd = mkstemp(beside);
 	if (fd < 0)
 		return cannot_write(path, err);
