@@ -122,8 +122,12 @@ void cmd_print_heading(const struct scenario *s)
 	printf("%s %s (%s) on %s, engine %s\n", s->model_name, s->quant,
 		units_format(bytes, sizeof(bytes), (double)s->model->weights_bytes, UNIT_BYTES), s->machine_name,
 		s->engine_name);
-	printf("batch %" PRIu64 ", prompt %" PRIu64 ", generate %" PRIu64 ", depth %" PRIu64 "\n\n", w->batch, w->prompt,
-		w->generate, w->depth);
+	if (s->n_requests)
+		printf("%" PRIu64 " requests one after another, of %" PRIu64 " and %" PRIu64 " tokens on average\n\n", s->n_requests,
+			s->mean_request.prompt, s->mean_request.generate);
+	else
+		printf("batch %" PRIu64 ", prompt %" PRIu64 ", generate %" PRIu64 ", depth %" PRIu64 "\n\n", w->batch,
+			w->prompt, w->generate, w->depth);
 	if (s->routing.repeats)
 		fprintf(stderr, "offsim: note: %" PRIu64 " prompt and %" PRIu64 " decode tokens were recorded; the workload has more, "
 			"so they are repeated\n", s->routing.record->n_tokens[TRACE_PREFILL],

@@ -45,9 +45,10 @@ struct job {
 };
 
 
-/* By enum trace_phase. */
 struct outcome {
-	struct tally phase[2];
+	struct tally phase[2]; /* by enum trace_phase */
+	double prefill_tokens, decode_tokens, sampled_tokens, decode_steps;
+	double first_tokens, first_s; /* prompts that end with a token: how many, how long they took */
 };
 
 static size_t tally_len(int n_resources)
@@ -64,7 +65,7 @@ static struct tally tally_new(int n_resources, struct arena *a)
 
 static struct outcome outcome_new(int n_resources, struct arena *a)
 {
-	return (struct outcome){{tally_new(n_resources, a), tally_new(n_resources, a)}};
+	return (struct outcome){.phase = {tally_new(n_resources, a), tally_new(n_resources, a)}};
 }
 
 static double outcome_seconds(const struct outcome *o)
@@ -98,6 +99,15 @@ static void tally_add(struct tally *sum, double k, const struct tally *c)
 {
 	for (size_t i = 0; i < sum->n; i++)
 		sum->v[i] += k * c->v[i];
+}
+
+static void make_trace(struct trace *t, const struct scenario *s, const struct trace_workload *w, struct arena *a)
+{
+	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
+
+	trace_synth_init(t, s->model, w, rows_max, s->routing.experts, s->seed, a);
+	if (s->routing.record)
+		trace_synth_replay(t, s->routing.record);
 }
 
 static struct engine_job engine_job(const struct scenario *s, const struct cost *cost, const struct trace *t)
@@ -296,18 +306,54 @@ static int simulate_phase(struct job *job, enum trace_phase phase, enum effort e
 	return add_tail(job, first + HEAD_STEPS - 1, first + n - 1, effort, &at_last, &sum->phase[phase], err);
 }
 
-/* Prefill and decode of the whole trace. */
+/* Adds prefill and decode of the whole trace. */
+static int simulate_trace(struct job *job, enum effort effort, struct outcome *sum, struct err *err)
+{
+	const struct trace *t = job->trace;
+	struct tally at_last = tally_new(job->n_resources, job->arena);
+	double before_s = sum->phase[TRACE_PREFILL].v[0];
+	int rc;
+
+	if (t->mixed)
+		rc = simulate(job, 0, trace_n_steps(t) - 1, sum, &at_last, err);
+	else
+		rc = simulate_phase(job, TRACE_PREFILL, effort, sum, err) ||
+				simulate_phase(job, TRACE_DECODE, effort, sum, err) ?
+			-1 :
+			0;
+	sum->prefill_tokens += (double)t->prefill_tokens;
+	sum->decode_tokens += (double)t->decode_tokens;
+	sum->sampled_tokens += (double)t->sampled_tokens;
+	sum->decode_steps += (double)t->n_decode;
+	if (t->prefill_tokens && t->sampled_tokens && !t->mixed) {
+		sum->first_tokens++;
+		sum->first_s += sum->phase[TRACE_PREFILL].v[0] - before_s;
+	}
+	return rc;
+}
+
+/* What is simulated: the trace, or recorded requests one after another (quickly: one like the mean of them). */
 static int simulate_all(struct job *job, enum effort effort, struct outcome *out, struct err *err)
 {
-	struct tally at_last = tally_new(job->n_resources, job->arena);
+	const struct scenario *s = job->scenario;
+	uint64_t n = effort == EFFORT_QUICK ? 1 : s->n_requests;
+	int rc = 0;
 
 	*out = outcome_new(job->n_resources, job->arena);
-	if (job->trace->mixed)
-		return simulate(job, 0, trace_n_steps(job->trace) - 1, out, &at_last, err);
-	return simulate_phase(job, TRACE_PREFILL, effort, out, err) ||
-			simulate_phase(job, TRACE_DECODE, effort, out, err) ?
-		-1 :
-		0;
+	if (!s->n_requests)
+		return simulate_trace(job, effort, out, err);
+	for (uint64_t i = 0; rc == 0 && i < n; i++) {
+		struct arena_mark mark = arena_mark(job->arena);
+		struct job one = *job;
+		struct trace t;
+
+		make_trace(&t, s, effort == EFFORT_QUICK ? &s->mean_request : &s->request[i], job->arena);
+		one.trace = &t;
+		rc = simulate_trace(&one, effort, out, err);
+		job->events = one.events;
+		arena_rewind(job->arena, mark);
+	}
+	return rc;
 }
 
 /* seconds 0 (a bound of nothing) gives NAN, not infinity. */
@@ -316,17 +362,15 @@ static double per_second(double n, double seconds)
 	return n > 0 && seconds > 0 ? n / seconds : NAN;
 }
 
-static void fill_metrics(const struct job *job, const struct outcome *o, double value[RESULT_FIELD_N])
+static void fill_metrics(const struct outcome *o, double value[RESULT_FIELD_N])
 {
-	const struct trace *t = job->trace;
-	double n_decode = (double)t->n_decode;
 	double prefill_s = o->phase[TRACE_PREFILL].v[0], decode_s = o->phase[TRACE_DECODE].v[0];
 
-	value[RESULT_DECODE_TOK_S] = per_second((double)t->decode_tokens, decode_s);
-	value[RESULT_PREFILL_TOK_S] = per_second((double)t->prefill_tokens, prefill_s);
-	value[RESULT_E2E_TOK_S] = per_second((double)t->sampled_tokens, prefill_s + decode_s);
-	value[RESULT_TTFT_S] = t->prefill_tokens && t->sampled_tokens && !t->mixed ? prefill_s : NAN;
-	value[RESULT_TPOT_S] = n_decode > 0 ? decode_s / n_decode : NAN;
+	value[RESULT_DECODE_TOK_S] = per_second(o->decode_tokens, decode_s);
+	value[RESULT_PREFILL_TOK_S] = per_second(o->prefill_tokens, prefill_s);
+	value[RESULT_E2E_TOK_S] = per_second(o->sampled_tokens, prefill_s + decode_s);
+	value[RESULT_TTFT_S] = o->first_tokens > 0 ? o->first_s / o->first_tokens : NAN;
+	value[RESULT_TPOT_S] = o->decode_steps > 0 ? decode_s / o->decode_steps : NAN;
 	value[RESULT_TOTAL_S] = prefill_s + decode_s;
 }
 
@@ -402,9 +446,10 @@ static uint64_t bound_steps(const struct trace *t)
 	return t->smooth ? 2 : t->n_decode < 4 * RANDOM_WINDOWS ? t->n_decode : 4 * RANDOM_WINDOWS;
 }
 
-/* The mean over decode steps. Where they differ by context alone the first and the last do: windows make the cost grow
-   ever slower, so no mean is below theirs. What was fetched ahead before decoding began is spread over the steps. */
-static int upper_bound(const struct placement *p, const struct trace *t, struct arena *a, double *tok_s,
+/* The least that a trace's decode takes. Of its steps a mean is taken; where they differ by context alone the first and the
+   last do: windows make the cost grow ever slower, so no mean is below theirs. What was fetched ahead before decoding
+   began is spread over the steps. */
+static int least_decode(const struct placement *p, const struct trace *t, struct arena *a, double *out_s,
 	struct err *err)
 {
 	uint64_t n = bound_steps(t), n_seen = 0;
@@ -413,7 +458,7 @@ static int upper_bound(const struct placement *p, const struct trace *t, struct 
 	double seconds = 0;
 	int rc = 0;
 
-	*tok_s = NAN;
+	*out_s = 0;
 	if (t->n_decode == 0)
 		return 0;
 	trace_cursor_init(&c, t, a);
@@ -434,7 +479,28 @@ static int upper_bound(const struct placement *p, const struct trace *t, struct 
 	arena_rewind(a, mark);
 	if (rc)
 		return -1;
-	*tok_s = per_second((double)t->decode_tokens / (double)t->n_decode, seconds / (double)n_seen);
+	*out_s = seconds * (double)t->n_decode / (double)n_seen;
+	return 0;
+}
+
+static int upper_bound(const struct job *job, double *tok_s, struct err *err)
+{
+	const struct scenario *s = job->scenario;
+	double tokens = 0, seconds = 0, one_s;
+
+	for (uint64_t i = 0; i < (s->n_requests ? s->n_requests : 1); i++) {
+		struct arena_mark mark = arena_mark(job->arena);
+		struct trace t = *job->trace;
+
+		if (s->n_requests)
+			make_trace(&t, s, &s->request[i], job->arena);
+		if (least_decode(job->placement, &t, job->arena, &one_s, err))
+			return -1;
+		tokens += (double)t.decode_tokens;
+		seconds += one_s;
+		arena_rewind(job->arena, mark);
+	}
+	*tok_s = per_second(tokens, seconds);
 	return 0;
 }
 
@@ -451,7 +517,7 @@ static int with_constants(const struct job *job, const struct constants *c, enum
 	other.cost = c->cost;
 	if (simulate_all(&other, effort, &o, err))
 		return -1;
-	fill_metrics(&other, &o, value);
+	fill_metrics(&o, value);
 	return 0;
 }
 
@@ -537,12 +603,13 @@ static void no_numbers(struct result *r)
 		r->value[f] = r->low80[f] = r->high80[f] = NAN;
 }
 
-static int most_critical(const struct result *r)
+/* Of a phase. */
+static int most_critical(const struct tally *phase, int n_resources)
 {
 	int best = 0;
 
-	for (int i = 1; i < r->n_resources; i++)
-		if (r->resource[i].critical > r->resource[best].critical)
+	for (int i = 1; i < n_resources; i++)
+		if (tally_charge(phase)[i] > tally_charge(phase)[best])
 			best = i;
 	return best;
 }
@@ -644,12 +711,12 @@ static void explain_change(const struct job *job, const struct result *r, struct
 		was, advice[0] ? "; " : "", advice);
 }
 
-static void explain_why(const struct job *job, const struct platform *pf, const struct outcome *o,
-	const struct result *r, int top, struct run_why *why)
+static void explain_why(const struct platform *pf, const struct outcome *o, const struct result *r, struct run_why *why)
 {
 	bool decode = outcome_longer(o) == TRACE_DECODE;
 	const struct tally *phase = &o->phase[outcome_longer(o)];
-	double moved = tally_moved(phase)[top] / (decode ? (double)job->trace->n_decode : 1);
+	int top = most_critical(phase, r->n_resources);
+	double moved = tally_moved(phase)[top] / (decode ? o->decode_steps : 1);
 	double limited_s = tally_charge(phase)[top], percent = fmin(100, 100 * limited_s / phase->v[0]);
 	double reached = fmin(pf->capacity[top], tally_moved(phase)[top] / limited_s);
 	const char *name = r->resource[top].name;
@@ -671,7 +738,7 @@ static int explain(struct job *job, const struct platform *pf, const struct outc
 {
 	memset(why, 0, sizeof(*why));
 	why->metric = outcome_longer(o) == TRACE_DECODE ? RESULT_DECODE_TOK_S : RESULT_PREFILL_TOK_S;
-	explain_why(job, pf, o, r, most_critical(r), why);
+	explain_why(pf, o, r, why);
 	if (find_gains(job, r, why, err))
 		return -1;
 	explain_change(job, r, why);
@@ -710,16 +777,10 @@ static int place(const struct scenario *s, const struct trace *t, struct placeme
 
 void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a)
 {
-	if (s->recorded) {
+	if (s->recorded)
 		*t = *s->recorded;
-		return;
-	}
-
-	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
-
-	trace_synth_init(t, s->model, &s->workload, rows_max, s->routing.experts, s->seed, a);
-	if (s->routing.record)
-		trace_synth_replay(t, s->routing.record);
+	else
+		make_trace(t, s, &s->workload, a);
 }
 
 int run_place(const struct scenario *s, struct placement *p, struct arena *a, struct err *err)
@@ -766,9 +827,9 @@ static int run_placed(struct job *job, struct result *out, struct run_why *why, 
 	platform_init(&pf, job->placement->machine, job->arena);
 	job->n_resources = pf.n_resources;
 	if (simulate_all(job, o->exact ? EFFORT_EXACT : o->quick ? EFFORT_QUICK : EFFORT_NORMAL, &outcome, err) ||
-		upper_bound(job->placement, job->trace, job->arena, &out->value[RESULT_UPPER_BOUND_TOK_S], err))
+		upper_bound(job, &out->value[RESULT_UPPER_BOUND_TOK_S], err))
 		return -1;
-	fill_metrics(job, &outcome, out->value);
+	fill_metrics(&outcome, out->value);
 	fill_resources(job, &pf, &outcome, out);
 	out->events = job->events;
 	fill_caches(job->placement->experts, out);
@@ -793,6 +854,9 @@ int run_scenario(const struct scenario *s, const struct run_options *o, struct a
 	run_make_trace(&t, s, a);
 	if (place(s, &t, &p, a, err))
 		return -1;
+	if (s->n_requests && p.experts)
+		return err_set(err, ERR_INPUT, "engine '%s' caches experts over the steps of one workload; requests are several",
+			s->engine_name);
 	out->memory = p.ledger;
 	out->fits = ledger_fits(&p.ledger);
 	if (out->fits)

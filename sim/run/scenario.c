@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -38,6 +39,7 @@ static const struct param scenario_params[] = {
 struct workload_keys {
 	struct trace_workload w;
 	const char *trace;
+	uint64_t requests;
 };
 
 static const struct param workload_params[] = {
@@ -49,7 +51,8 @@ static const struct param workload_params[] = {
 	PARAM_COUNT(struct workload_keys, w.depth, "depth", "0", 0, 1e8,
 		"tokens that each sequence's cache holds before the prompt"),
 	PARAM_TEXT(struct workload_keys, trace, "trace", NULL,
-		"a file of recorded steps (.otr) instead of all these: what it holds is what runs"),
+		"a file (.otr) of recorded steps instead of all these, or of requests, which run one after another"),
+	PARAM_COUNT(struct workload_keys, requests, "requests", "0", 0, 1e7, "the first so many requests of the trace; 0: all"),
 };
 
 static const struct param routing_params[] = {
@@ -215,16 +218,72 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 		0;
 }
 
-/* A recorded workload: the trace is checked against the model. */
-static int load_recorded(struct scenario *s, const struct yaml_node *workload, struct arena *a, struct err *err)
+/* Lengths of the first n requests. The workload of the scenario becomes one that needs as much room as any. */
+static int read_requests(struct scenario *s, struct otr_reader *file, uint64_t n, struct arena *a, struct err *err)
 {
-	const struct yaml_node *node = yaml_get(workload, "trace");
+	struct trace_workload *list = arena_array(a, struct trace_workload, n);
+	double inputs = 0, outputs = 0;
+	uint64_t most = 0, n_kept = 0;
+	struct otr_request r;
+
+	s->workload = (struct trace_workload){.batch = 1};
+	for (uint64_t i = 0; i < n; i++) {
+		if (otr_next_request(file, &r, err) < 0)
+			return -1;
+		if (r.input_tokens + r.output_tokens == 0)
+			continue;
+		list[n_kept++] = (struct trace_workload){.batch = 1, .prompt = r.input_tokens, .generate = r.output_tokens};
+		inputs += (double)r.input_tokens;
+		outputs += (double)r.output_tokens;
+		if (r.input_tokens > s->workload.prompt)
+			s->workload.prompt = r.input_tokens;
+		if (r.input_tokens + r.output_tokens > most)
+			most = r.input_tokens + r.output_tokens;
+	}
+	if (n_kept == 0)
+		return err_set(err, ERR_INPUT, "no request of the trace has a token");
+	s->workload.generate = most - s->workload.prompt;
+	s->mean_request = (struct trace_workload){.batch = 1,
+		.prompt = (uint64_t)llround(inputs / (double)n_kept),
+		.generate = (uint64_t)llround(outputs / (double)n_kept)};
+	s->request = list;
+	s->n_requests = n_kept;
+	s->requests_hash = otr_hash(file);
+	return 0;
+}
+
+static int load_requests(struct scenario *s, struct otr_reader *file, const struct workload_keys *keys,
+	const struct yaml_node *node, struct arena *a, struct err *err)
+{
+	uint64_t n = otr_n_records(file);
+
+	if (keys->requests > n)
+		return err_at(err, ERR_INPUT, &node->pos, "the trace has %" PRIu64 " requests, not %" PRIu64, n, keys->requests);
+	return read_requests(s, file, keys->requests ? keys->requests : n, a, err);
+}
+
+/* A recorded workload: the trace is checked against the model. */
+static int load_recorded(struct scenario *s, const struct yaml_node *workload, const struct workload_keys *keys,
+	struct arena *a, struct err *err)
+{
+	const struct yaml_node *node = yaml_get(workload, "trace"), *requests = yaml_get(workload, "requests");
+	const char *path = beside(node, s, a);
 	struct trace *t = arena_new(a, struct trace);
+	struct otr_reader *file;
 
 	for (const struct yaml_node *n = workload->child; n; n = n->next)
-		if (n != node)
+		if (n != node && n != requests)
 			return err_at(err, ERR_INPUT, &n->key_pos, "'%s' beside 'trace': a recorded workload has its own", n->key);
-	if (trace_file_init(t, s->model, beside(node, s, a), a, err))
+	if (otr_open(path, a, &file, err))
+		return -1;
+	bool of_requests = otr_info(file)->kind == OTR_REQUESTS;
+	int rc = of_requests ? load_requests(s, file, keys, node, a, err) : 0;
+	otr_close(file);
+	if (rc || of_requests)
+		return rc;
+	if (requests)
+		return err_at(err, ERR_INPUT, &requests->key_pos, "the trace holds steps, not requests");
+	if (trace_file_init(t, s->model, path, a, err))
 		return -1;
 	s->recorded = t;
 	s->workload = t->workload;
@@ -241,7 +300,9 @@ static int load_workload(struct scenario *s, const struct keys *k, struct arena 
 	else if (param_fill(workload_params, ARRAY_LEN(workload_params), k->workload, "workload", &keys, a, err))
 		return -1;
 	if (keys.trace)
-		return load_recorded(s, k->workload, a, err);
+		return load_recorded(s, k->workload, &keys, a, err);
+	if (keys.requests)
+		return err_at(err, ERR_INPUT, &k->workload->pos, "'requests' needs a 'trace' of them");
 	s->workload = keys.w;
 	if (w->prompt + w->generate == 0)
 		return err_at(err, ERR_INPUT, k->workload ? &k->workload->pos : NULL,
@@ -360,6 +421,8 @@ static const char *workload_canonical(const struct scenario *s, struct arena *a)
 
 	if (s->recorded)
 		return arena_printf(a, "trace: %016" PRIx64, trace_file_hash(s->recorded));
+	if (s->n_requests)
+		return arena_printf(a, "trace: %016" PRIx64 ", requests: %" PRIu64, s->requests_hash, s->n_requests);
 	return arena_printf(a, "batch: %" PRIu64 ", prompt: %" PRIu64 ", generate: %" PRIu64 ", depth: %" PRIu64, w->batch,
 		w->prompt, w->generate, w->depth);
 }

@@ -43,6 +43,10 @@ struct scenario {
 	struct yaml_node *flags_node, *machine_node, *sweep;
 	struct trace_workload workload;
 	const struct trace *recorded; /* the workload is this; NULL: it is made up */
+	const struct trace_workload *request; /* or these, one after another; `workload` has room for each of them */
+	uint64_t n_requests;
+	struct trace_workload mean_request;
+	uint64_t requests_hash;
 	struct scenario_routing routing;
 	uint64_t seed;
 	const struct scenario_set *set; /* overrides, in order; later ones win */

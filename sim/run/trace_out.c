@@ -74,6 +74,8 @@ int trace_out(const struct scenario *s, const char *path, const volatile sig_ato
 	struct otr_writer *w;
 	struct trace t;
 
+	if (s->n_requests)
+		return err_set(err, ERR_INPUT, "no trace was written: the workload is one of requests");
 	run_make_trace(&t, s, a);
 	if (otr_create(path, &info, a, &w, err))
 		return -1;

@@ -44,6 +44,32 @@ ok 'a model of another kind' says 'uses the router of layer 0, of which model' "
 ok 'both a trace and a batch' says 'a recorded workload has its own' "$OFFSIM" run "$tmp/b.yaml" --no-db --set workload.batch=2
 ok 'no such file' says 'nope.otr' "$OFFSIM" run "$tmp/b.yaml" --no-db --set workload.trace="$tmp/nope.otr"
 ok 'a folder that cannot be written' fails 1 "$OFFSIM" run "$tmp/a.yaml" --no-db --trace-out "$tmp/none/a.otr"
+value() { # KEY COMMAND...: of the JSON it prints
+	key=$1
+	shift
+	"$@" --no-db --json | sed -n "s/^  \"$key\": \([^,]*\),*\$/\1/p"
+}
+requests() { # a recorded list of requests takes what its requests take
+	cat >"$tmp/r.csv" <<-EOF3
+	TIMESTAMP,ContextTokens,GeneratedTokens
+	2023-11-16 18:15:46.6805900,374,44
+	2023-11-16 18:15:50.9951690,96,9
+	2023-11-16 18:15:51.2225670,879,55
+	EOF3
+	"$OFFSIM" trace import "$tmp/r.csv" -o "$tmp/r.otr" >/dev/null 2>&1 || return 1
+	scenario 'trace: r.otr' >"$tmp/r.yaml"
+	sum=0
+	for lengths in 374:44 96:9 879:55; do
+		scenario "prompt: ${lengths%:*}, generate: ${lengths#*:}" >"$tmp/one.yaml"
+		sum="$sum + $(value total_s "$OFFSIM" run "$tmp/one.yaml")"
+	done
+	awk "BEGIN { exit !(($(value total_s "$OFFSIM" run "$tmp/r.yaml")) / ($sum) - 1 < 1e-9 && 1 - ($(value total_s "$OFFSIM" run "$tmp/r.yaml")) / ($sum) < 1e-9) }"
+}
+ok 'requests run one after another' requests
+ok 'more requests than there are' says 'the trace has 3 requests, not 4' "$OFFSIM" run "$tmp/r.yaml" --no-db --set workload.requests=4
+ok 'requests without a trace' says "'requests' needs a 'trace'" "$OFFSIM" run "$tmp/a.yaml" --no-db --set workload.requests=4
+ok 'requests of steps' says 'the trace holds steps, not requests' "$OFFSIM" run "$tmp/b.yaml" --no-db --set workload.requests=4
+ok 'no steps of requests' fails 2 "$OFFSIM" run "$tmp/r.yaml" --no-db --trace-out "$tmp/x.otr"
 beside_the_scenario() {
 	mkdir -p "$tmp/models" &&
 		cp tests/data/configs/ministral-3-3b.json "$tmp/models/config.json" &&
