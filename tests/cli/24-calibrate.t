@@ -109,6 +109,20 @@ keeps_old() { # a profile that cannot be replaced stays
 	cmp "$tmp/old.yaml" "$tmp/copy.yaml" && leaves_nothing
 }
 
+noise() { # other programs that want all processors: said, intervals wider, and yet status 0
+	pids=
+	for _ in $(seq "$(nproc)"); do
+		sh -c 'while :; do :; done' &
+		pids="$pids $!"
+	done
+	"$OFFSIM" calibrate ram --time 0.5 --json >"$tmp/noise.json"
+	status=$?
+	# shellcheck disable=SC2086
+	kill $pids
+	grep -q 'ram: others kept .* processors busy' "$tmp/noise.json" && grep -q 'ram: intervals are wider' "$tmp/noise.json" &&
+		! grep -q '"widened": 0\.0,' "$tmp/noise.json" && [ $status -eq 0 ]
+}
+
 help_has_example() {
 	"$OFFSIM" calibrate --help | grep -q '^example: offsim calibrate '
 }
@@ -136,6 +150,7 @@ ok 'interrupted' interrupted INT
 ok 'terminated' interrupted TERM
 ok 'killed' killed
 ok 'fewer threads' one_thread
+ok 'a noisy machine is noticed' noise
 ok 'help ends with an example' help_has_example
 ok 'memory is no drive' refuses_memory
 ok 'no room for the file' no_room
