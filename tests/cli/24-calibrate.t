@@ -48,7 +48,7 @@ json() {
 }
 
 leaves_nothing() {
-	[ -z "$(ls -A "$drive")" ] && [ -z "$(find "$tmp" -name '*.yaml.*')" ]
+	[ -z "$(ls -A "$drive")" ] && [ -z "$(find "$tmp" -name '*.yaml.*' -o -name '*.part')" ]
 }
 
 interrupted() { # SIGNAL: answered within a second or two, no profile, no file
@@ -169,8 +169,8 @@ ok 'a file without disk' refuses 2 '--file goes with disk' cpu --file .
 ok 'no such folder' refuses 2 'cannot find' disk --file "$tmp/none"
 ok 'a device is no file' refuses 2 'is neither a folder nor a file nor a drive' disk --file /dev/zero
 ok 'a small file' refuses 2 'less than 64 MiB' disk --file Makefile
-ok 'a profile cannot be a folder' refuses 2 'must be a plain file' ram -o "$tmp"
-ok 'nor a device' refuses 2 'must be a plain file' ram -o /dev/null
-ok 'nor nothing' refuses 2 'must be a plain file' ram -o ''
+ok 'a profile cannot be a folder' refuses 1 'is a folder' ram -o "$tmp"
+ok 'nor a device' refuses 1 'no regular file' ram -o /dev/null
+ok 'nor nothing' refuses 1 "cannot write ''" ram -o ""
 ok 'a profile in no folder' refuses 1 "cannot write '$tmp/none/x.yaml'" ram -o "$tmp/none/x.yaml"
 finish
