@@ -117,6 +117,7 @@ struct hw_device {
 	unsigned cores, sockets;               /* physical cores of all sockets */
 	unsigned threads;                      /* hardware threads of all sockets */
 	const char *isa;                       /* that kernels are chosen by: "avx2" */
+	struct err_pos isa_pos;                /* where that is written */
 	struct hw_num clock_hz;                /* with all cores busy; its peak is that of one thread alone; may be unknown */
 	struct hw_num thread_bandwidth_bytes_s; /* of DRAM, one thread alone; unknown: no limit of its own */
 	struct hw_kernel *kernels;             /* measured on this very machine */

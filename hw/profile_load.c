@@ -6,9 +6,9 @@
 
 static int need_flops(const struct profile_layers *l, const struct hw_num *flops, struct err *err)
 {
-	for (int t = 0; t < HW_DTYPE_N; t++)
-		if (hw_num_value(&flops[t]) > 0)
-			return 0;
+	/* One that rates of other types can be told by. */
+	if (hw_num_value(&flops[HW_FP32]) > 0 || hw_num_value(&flops[HW_FP16]) > 0 || hw_num_value(&flops[HW_BF16]) > 0)
+		return 0;
 	return profile_missing(l, "flops", "{fp16: 82TFLOP/s}", err);
 }
 
@@ -175,7 +175,9 @@ static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cp
 	double scale = (double)raw->sockets * (part.cores ? (double)raw->cores / (double)part.cores : 1);
 	d->cores = (unsigned)(raw->cores * raw->sockets);
 	d->sockets = (unsigned)raw->sockets;
+	const struct yaml_node *isa = yaml_get(l->merged, "isa");
 	d->isa = raw->isa;
+	d->isa_pos = isa ? isa->pos : l->own->pos;
 	if (set_threads(l, raw, &part, d, err))
 		return -1;
 	if (fill_cpu_bandwidth(p, l, raw->sockets, &d->bandwidth_bytes_s, err) ||

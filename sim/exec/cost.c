@@ -197,7 +197,7 @@ static int unknown_isa(const struct yaml_node *all, const char *isa, const struc
 	suggest_init(&near, isa);
 	for (const struct yaml_node *node = all->child; node; node = node->next)
 		suggest_offer(&near, node->key);
-	return err_set(err, ERR_INPUT, "%s: no kernels are known for isa '%.60s'%s", cpu->name, isa,
+	return err_at(err, ERR_INPUT, &cpu->isa_pos, "%s: no kernels are known for isa '%.60s'%s", cpu->name, isa,
 		suggest_text(&near, hint, sizeof(hint)));
 }
 

@@ -13,19 +13,20 @@ static struct platform_work on_cpu(const struct kernel_place *k, struct cost_tim
 	const struct hw_device *d = k->device;
 	double dram = hw_num_value(&k->machine->memories[d->memory].bandwidth_bytes_s);
 	double reach = hw_num_value(&d->bandwidth_bytes_s);
+	enum hw_dtype unit = platform_dtype(d, quant_find("f32")); /* any will do: the share is of it */
 
 	if (!(reach > 0 && reach < dram))
 		reach = dram;
 	struct platform_work work = {
 		.bytes = bytes,
 		.flops = flops,
-		.dtype = HW_FP32,
+		.dtype = unit,
 		.read_share = k->team.dram_bytes_s / reach,
 		.alone_s = cost_cpu_seconds(&k->cost->cpu, time),
 		.latency_s = nodes * k->team.barrier_s,
 	};
 	if (time.dot_s > 0)
-		work.compute_share = flops / time.dot_s / hw_num_value(&d->flops_s[HW_FP32]);
+		work.compute_share = flops / time.dot_s / hw_num_value(&d->flops_s[unit]);
 	return work;
 }
 
