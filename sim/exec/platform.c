@@ -209,6 +209,11 @@ void platform_kernel(const struct platform *p, int device, const struct platform
 			op->cap = read_share * reach;
 			op->cap_resource = memory;
 		}
+		if (work->alone_s > 0) {
+			double arithmetic_s = flops / p->capacity[compute];
+			op->cap = work->bytes / work->alone_s;
+			op->cap_resource = arithmetic_s > work->bytes / (read_share * reach) ? compute : memory;
+		}
 	} else if (flops > 0) {
 		add_hop(path, compute, 1);
 	}

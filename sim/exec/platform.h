@@ -65,6 +65,8 @@ struct platform_work {
 	enum hw_dtype dtype;
 	double read_share;    /* of the memory's rate that it reaches alone; 0 means 1 */
 	double compute_share; /* of the device's arithmetic rate for dtype; 0 means 1 */
+	double alone_s;       /* with bytes: it takes no less even when nothing disturbs it, though each of the two rates
+	                         would allow it; 0: no such limit */
 	double latency_s;     /* launches, barriers, waits: before it begins */
 };
 

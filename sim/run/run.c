@@ -528,7 +528,7 @@ static void scale(struct hw_num *num, double factor)
 }
 
 /* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
-   or it is a share that an engine's kernels reach. */
+   or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
 static bool matters(const struct result *r, const struct platform *base, const struct constants *c,
 	const struct hw_num_ref *ref, struct arena *a)
 {
@@ -536,7 +536,7 @@ static bool matters(const struct result *r, const struct platform *base, const s
 
 	if (ref->dim == UNIT_TIME)
 		return r->critical_overhead > NEGLIGIBLE_SHARE;
-	if (ref->dim == UNIT_FRACTION)
+	if (ref->dim == UNIT_FRACTION || ref->dim == UNIT_PLAIN || ref->dim == UNIT_FREQUENCY)
 		return true;
 	platform_init(&moved, c->machine, a);
 	for (int i = 0; i < base->n_resources; i++)
@@ -582,6 +582,7 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	for (int from = 0; from < 2; from++)
 		for (size_t k = 0; k < c.n[from]; k++)
 			if (c.ref[from][k].num->spread > 0 &&
+				(from == 0 || cost_concerns(c.cost, c.ref[from][k].name, job->placement->model)) &&
 				add_variance(job, base_platform, r, &c, &c.ref[from][k], base, variance, err))
 				return -1;
 
@@ -652,6 +653,10 @@ static int find_gain(struct job *job, const char *resource, enum result_field_id
 	for (size_t k = 0; k < c.n[0]; k++)
 		if (strncmp(c.ref[0][k].name, prefix, strlen(prefix)) == 0 && c.ref[0][k].dim != UNIT_TIME)
 			scale(c.ref[0][k].num, 2);
+	/* A CPU's kernels count in cycles, whatever its FLOP/s. */
+	for (size_t k = 0; k < c.n[1] && strncmp(prefix, "cpu", 3) == 0 && strstr(prefix, ".flops"); k++)
+		if (cost_is_rate(c.ref[1][k].name))
+			scale(c.ref[1][k].num, 2);
 	if (with_constants(job, &c, EFFORT_QUICK, value, err))
 		return -1;
 	*factor = value[metric] / base;
