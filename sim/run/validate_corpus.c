@@ -374,8 +374,10 @@ static int read_row(const struct source_row *src, struct probe_library *library,
 
 	if (!engine)
 		return skip(row, arena_printf(a, "engine '%s' is not modelled", src->at[COL_ENGINE]));
-	if (!*src->at[COL_GPUS])
-		return skip(row, "the GPUs are not stated");
+	if (!*src->at[COL_MODEL] || !*src->at[COL_QUANT] || !*src->at[COL_GPUS])
+		return skip(row, !*src->at[COL_MODEL]	? "the model is not stated" :
+				 !*src->at[COL_QUANT] ? "the types of the weights are not stated" :
+							"the GPUs are not stated");
 	if (scenario_text(src, row->metric, engine, &t, err))
 		return -1;
 	if (t.n_gpus > PROFILE_MAX_GPUS)
