@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "sim/cmd/cmd_scenario.h"
 #include "sim/run/graph.h"
-#include "sim/run/replay.h"
+#include "sim/run/compare.h"
 
 struct replay_args {
 	struct cmd_scenario c;
@@ -156,7 +156,7 @@ static int get_graph(struct replay_args *r, struct opg **g)
 }
 
 struct operations {
-	const struct replay *replay;
+	const struct compare *compare;
 	struct arena *arena;
 };
 
@@ -164,7 +164,7 @@ static void write_operations(FILE *to, void *ctx)
 {
 	struct operations *o = ctx;
 
-	replay_print_operations(o->replay, o->arena, to);
+	compare_print_operations(o->compare, o->arena, to);
 }
 
 static void print_heading(const struct opg *g)
@@ -182,37 +182,37 @@ static int run(struct replay_args *r)
 {
 	struct cmd_scenario *c = &r->c;
 	struct cpu_exec_options o = {(unsigned)r->threads, r->dir, &cmd_interrupted};
-	struct replay replay;
+	struct compare compare;
 	struct err err = {0};
 	struct opg *g;
 	int status = get_graph(r, &g);
 
 	if (status >= 0)
 		return status;
-	if ((r->write && opg_write(g, r->write, &err)) || replay_simulate(g, &cmd_interrupted, &c->arena, &replay, &err) ||
-		(r->on_cpu && replay_measure(&replay, r->repeat, &o, &c->arena, &err)))
+	if ((r->write && opg_write(g, r->write, &err)) || compare_simulate(g, &cmd_interrupted, &c->arena, &compare, &err) ||
+		(r->on_cpu && compare_measure(&compare, r->repeat, &o, &c->arena, &err)))
 		return cmd_fail(&err);
 	if (r->operations &&
-		file_replace(r->operations, write_operations, &(struct operations){&replay, &c->arena}, &err))
+		file_replace(r->operations, write_operations, &(struct operations){&compare, &c->arena}, &err))
 		return cmd_fail(&err);
 	if (c->json) {
-		replay_print_json(&replay, stdout);
+		compare_print_json(&compare, stdout);
 	} else {
 		print_heading(g);
-		replay_print(&replay, stdout);
+		compare_print(&compare, stdout);
 		if (r->write)
 			printf("graph: %s\n", r->write);
 		if (r->operations)
 			printf("operations: %s\n", r->operations);
 	}
 	if (r->on_cpu && c->db) {
-		if (replay_store(&replay, "cpu", c->db, &c->arena, &err))
+		if (compare_store(&compare, "cpu", c->db, &c->arena, &err))
 			return cmd_fail(&err);
 		if (!c->json)
 			printf("stored: %s in %s\n", opg_about(g, "key"), c->db);
 	}
-	if (r->on_cpu && fabs(replay.ratio - 1) > r->max_error) {
-		fprintf(stderr, "offsim: measured over simulated is %.3f, further from 1 than %.3g\n", replay.ratio, r->max_error);
+	if (r->on_cpu && fabs(compare.ratio - 1) > r->max_error) {
+		fprintf(stderr, "offsim: measured over simulated is %.3f, further from 1 than %.3g\n", compare.ratio, r->max_error);
 		return EXIT_BOUND;
 	}
 	return EXIT_DONE;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sim/real/cpu_buffers.h"
 #include "sim/real/cpu_team.h"
@@ -15,6 +16,8 @@
 /* A kernel is divided into this many pieces for each thread, or more, unless that makes them smaller than a block. */
 #define KERNEL_SHARE 8
 #define DRIVE_THREADS 2
+/* Multiply-adds a word between two looks at whether to stop: some milliseconds for a block. */
+#define MACS_AT_ONCE 16384
 /* A wait sleeps until so long before its end, and spins from there. */
 #define SPIN_S 80e-6
 #define LOOK_S 0.05 /* how often the flag of interrupts is looked at */
@@ -186,15 +189,6 @@ static void end_op(struct cpu_exec *e, uint32_t id, double at_s)
 		pthread_cond_signal(&e->finished);
 }
 
-static void end_now(struct cpu_exec *e, uint32_t id)
-{
-	double at_s = now(e);
-
-	pthread_mutex_lock(&e->lock);
-	end_op(e, id, at_s);
-	pthread_mutex_unlock(&e->lock);
-}
-
 /* ---- waiting for the clock ---- */
 
 static void sleep_s(double seconds)
@@ -319,16 +313,20 @@ static void copy_pieces(void *ctx, unsigned member)
 	count_moved(l->e, l->op, moved);
 }
 
-/* Of whole blocks, each gets as many multiply-adds that over all of them the FLOPs come out. */
-static float compute(const char *p, uint64_t at, uint64_t len, double macs)
+/* Blocks get a whole number of multiply-adds each, so that over all of them the FLOPs come out. */
+static float compute(struct cpu_exec *e, const char *p, uint64_t at, uint64_t len, double macs)
 {
 	float sum = 0;
 
 	for (uint64_t done = 0; done < len; done += CPU_WORK_BLOCK) {
 		double block = (double)((at + done) / CPU_WORK_BLOCK);
-		double of_block = floor((block + 1) * macs) - floor(block * macs);
+		double left = floor((block + 1) * macs) - floor(block * macs);
 		size_t n = len - done < CPU_WORK_BLOCK ? (size_t)(len - done) : CPU_WORK_BLOCK;
-		sum += cpu_work(p + done, n, (unsigned)fmin(of_block, UINT32_MAX));
+		do {
+			double now_macs = fmin(left, MACS_AT_ONCE);
+			sum += cpu_work(p + done, n, (unsigned)now_macs);
+			left -= now_macs;
+		} while (left > 0 && !atomic_load(&e->stop));
 	}
 	return sum;
 }
@@ -347,7 +345,7 @@ static void kernel_pieces(void *ctx, unsigned member)
 		moved += len;
 		while (len) {
 			uint64_t from = (o->at + at) % size, n = len < size - from ? len : size - from;
-			keep += compute(b->memory + from, at, n, macs);
+			keep += compute(l->e, b->memory + from, at, n, macs);
 			at += n;
 			len -= n;
 		}
@@ -426,8 +424,11 @@ static void *run_lane(void *ctx)
 		run_op(l, id);
 		if (atomic_load(&l->e->stop))
 			break;
+		/* The clock is read under the lock: what ends later releases later. */
+		pthread_mutex_lock(&l->e->lock);
 		l->free_s = now(l->e);
-		end_now(l->e, id);
+		end_op(l->e, id, l->free_s);
+		pthread_mutex_unlock(&l->e->lock);
 	}
 	return NULL;
 }
@@ -461,6 +462,13 @@ static int check_threads(unsigned long long threads, struct err *err)
 			CPU_EXEC_MAX_THREADS);
 }
 
+static uint64_t processors(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (uint64_t)n : 1;
+}
+
 /* What each lane must be able to do, from the operations on it. */
 static int plan_lanes(struct cpu_exec *e, struct err *err)
 {
@@ -479,7 +487,7 @@ static int plan_lanes(struct cpu_exec *e, struct err *err)
 		if (o->kind == OPG_COPY && (on_drive(g, o->from) || on_drive(g, o->to)))
 			threads = DRIVE_THREADS;
 		else if (o->kind == OPG_KERNEL && g->devices.at[o->device].kind == OPG_DEVICE_CPU)
-			threads = e->o.threads ? e->o.threads : o->threads;
+			threads = e->o.threads ? e->o.threads : o->threads ? o->threads : processors();
 		if (check_threads(threads, err))
 			return -1;
 		if (threads > l->threads)

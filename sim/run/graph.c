@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+/* What landed is what an operation reads if it is this share of it: new entries of a cache were made where they are. */
+#define LANDED_SHARE 0.5
 /* A staging buffer may grow to hold a little more than before: a cache grows by an entry a step. */
 #define GROW 0.125
 /* Reads that do not begin at the beginning begin at a multiple of this: a page, as drives want it. */
@@ -199,7 +201,7 @@ static void find_source(struct recorder *r, struct opg_op *o, uint32_t tag, int 
 	o->from = home(r, tag, memory, o->bytes);
 	if (o->from == OPG_NONE) {
 		int landed = r->landed[place_index(r, tag, memory)];
-		if (landed != OPG_NONE && r->g->buffers.at[landed].bytes >= whole(o->bytes)) {
+		if (landed != OPG_NONE && (double)r->g->buffers.at[landed].bytes >= LANDED_SHARE * o->bytes) {
 			o->from = landed;
 			VEC_PUSH(&r->made.at[landed].users, r->arena, (uint32_t)r->g->ops.n);
 			return;
