@@ -95,7 +95,7 @@ static int parse(int argc, char **argv, struct replay_args *r)
 				return status;
 			break;
 		case 'e':
-			c->set[c->n_set++] = (struct scenario_set){"seed", optarg};
+			c->set[c->n_set++] = (struct scenario_set){.key = "seed", .value = optarg};
 			break;
 		case 'd':
 			c->db = optarg;

@@ -3,12 +3,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <jansson.h>
 
 #include "base/intern.h"
-#include "base/number.h"
+#include "base/stats.h"
 #include "base/units.h"
 #include "sim/real/cpu_buffers.h"
 #include "sim/store/store.h"
@@ -132,12 +131,6 @@ static double difference(double a, double b)
 	return fabs(a - b) / fmin(a, b);
 }
 
-static double median(double *v, size_t n)
-{
-	gsl_sort(v, 1, n);
-	return gsl_stats_median_from_sorted_data(v, 1, n);
-}
-
 static int run_all(struct compare *r, struct cpu_exec *e, double *sum, struct err *err)
 {
 	for (uint64_t i = 0; i < r->repetitions; i++) {
@@ -165,7 +158,7 @@ int compare_measure(struct compare *r, uint64_t n, const struct cpu_exec_options
 			of_row[i] = sum[i * r->n_rows + k];
 		if (k == 0 && n > 1)
 			r->noise = gsl_stats_sd(of_row, 1, n) / gsl_stats_mean(of_row, 1, n);
-		r->row[k].measured_s = median(of_row, n);
+		r->row[k].measured_s = stats_median(of_row, n, a);
 	}
 	r->measured = true;
 	r->measured_tok_s = step_tokens(r->g) / r->row[0].measured_s;
