@@ -406,6 +406,7 @@ static int read_op(struct reader *r, enum opg_kind kind)
 		.device = OPG_NONE,
 		.layer = OPG_NONE,
 		.dtype = "-",
+		.type = "-",
 		.group = "-"};
 
 	if (!r->steps)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sim/real/cpu_buffers.h"
+#include "sim/real/cpu_dot.h"
 #include "sim/real/cpu_team.h"
 
 /* Bytes that a thread takes at once. */
@@ -37,6 +38,7 @@ struct lane {
 	char **bounce;         /* by member; NULL: it copies nothing */
 	/* the operation at hand */
 	const struct opg_op *op;
+	const struct cpu_dot *dot; /* NULL: plain arithmetic */
 	uint64_t bytes, piece;
 	_Atomic uint64_t next; /* first byte that nobody took */
 };
@@ -54,6 +56,7 @@ struct cpu_exec {
 	struct edges edges;      /* operation -> those that wait for it */
 	uint32_t *n_before;      /* by operation: how many it waits for */
 	uint32_t n_ops;
+	const struct cpu_dot **dot; /* by operation; NULL: plain arithmetic */
 	struct lane *lane;       /* by unit, then one for what needs none */
 	unsigned n_lanes;
 	pthread_t timer;
@@ -338,6 +341,7 @@ static void kernel_pieces(void *ctx, unsigned member)
 	const struct cpu_buffer *b = &l->e->buffers.at[o->from];
 	uint64_t size = l->e->g->buffers.at[o->from].bytes, at, len, moved = 0;
 	double macs = o->flops / o->bytes * 4 / 2;
+	uint64_t columns = l->dot ? (uint64_t)fmax(1, round(o->flops / o->bytes / cpu_dot_flops_byte(l->dot))) : 0;
 	volatile float keep = 0;
 
 	(void)member;
@@ -345,7 +349,8 @@ static void kernel_pieces(void *ctx, unsigned member)
 		moved += len;
 		while (len) {
 			uint64_t from = (o->at + at) % size, n = len < size - from ? len : size - from;
-			keep += compute(l->e, b->memory + from, at, n, macs);
+			keep += l->dot ? cpu_dot(l->dot, b->memory + from, n, columns, &l->e->stop) :
+					 compute(l->e, b->memory + from, at, n, macs);
 			at += n;
 			len -= n;
 		}
@@ -379,6 +384,9 @@ static void run_op(struct lane *l, uint32_t id)
 	} else if (l->bytes) {
 		uint64_t share = l->bytes / (KERNEL_SHARE * l->threads) / CPU_WORK_BLOCK * CPU_WORK_BLOCK;
 		l->piece = share < CPU_WORK_BLOCK ? CPU_WORK_BLOCK : share < KERNEL_PIECE ? share : KERNEL_PIECE;
+		l->dot = l->e->dot[id];
+		if (l->dot) /* whole rows */
+			l->piece = (l->piece + l->dot->row_bytes - 1) / l->dot->row_bytes * l->dot->row_bytes;
 	} else {
 		fn = arithmetic;
 		l->bytes = (uint64_t)(o->flops / (2 * CPU_WORK_BLOCK / sizeof(float)));
@@ -460,6 +468,30 @@ static int check_threads(unsigned long long threads, struct err *err)
 		0 :
 		err_set(err, ERR_INPUT, "%llu threads; this program starts %d for a device at most", threads,
 			CPU_EXEC_MAX_THREADS);
+}
+
+/* One for each type, shared by all operations. */
+static void find_dots(struct cpu_exec *e)
+{
+	struct { const char *type; const struct cpu_dot *dot; } known[KERNEL_TYPE_N];
+	size_t n = 0, k;
+
+	e->dot = arena_array(e->arena, const struct cpu_dot *, e->n_ops);
+	for (uint32_t id = 0; id < e->n_ops; id++) {
+		const struct opg_op *o = &e->g->ops.at[id];
+		struct cpu_dot d;
+		if (o->kind != OPG_KERNEL || strcmp(o->type, "-") == 0 || !(o->flops > 0))
+			continue;
+		for (k = 0; k < n && strcmp(known[k].type, o->type) != 0; k++)
+			;
+		if (k == n && cpu_dot_init(&d, o->type, e->arena)) {
+			struct cpu_dot *dot = arena_new(e->arena, struct cpu_dot);
+			*dot = d;
+			known[n].type = o->type;
+			known[n++].dot = dot;
+		}
+		e->dot[id] = k < n ? known[k].dot : NULL;
+	}
 }
 
 static uint64_t processors(void)
@@ -545,6 +577,7 @@ int cpu_exec_open(const struct opg *g, const struct cpu_exec_options *o, struct 
 	pthread_cond_init(&e->timed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	make_edges(e);
+	find_dots(e);
 	e->pending = arena_array(a, uint32_t, e->n_ops);
 	e->ready_s = arena_array(a, double, e->n_ops);
 	e->next = arena_array(a, uint32_t, e->n_ops);

@@ -97,7 +97,7 @@ int compare_simulate(const struct opg *g, const volatile sig_atomic_t *interrupt
 {
 	double *start_s = arena_array(a, double, g->ops.n), *end_s = arena_array(a, double, g->ops.n);
 
-	*r = (struct compare){.g = g, .measured_tok_s = NAN, .ratio = NAN, .noise = NAN};
+	*r = (struct compare){.g = g, .measured_tok_s = NAN, .ratio = NAN, .fastest_tok_s = NAN, .noise = NAN};
 	if (opg_simulate(g, interrupted, a, &r->simulated, err))
 		return -1;
 	for (size_t i = 0; i < g->ops.n; i++) {
@@ -156,6 +156,8 @@ int compare_measure(struct compare *r, uint64_t n, const struct cpu_exec_options
 	for (size_t k = 0; k < r->n_rows; k++) {
 		for (uint64_t i = 0; i < n; i++)
 			of_row[i] = sum[i * r->n_rows + k];
+		if (k == 0)
+			r->fastest_tok_s = step_tokens(r->g) / gsl_stats_min(of_row, 1, n);
 		if (k == 0 && n > 1)
 			r->noise = gsl_stats_sd(of_row, 1, n) / gsl_stats_mean(of_row, 1, n);
 		r->row[k].measured_s = stats_median(of_row, n, a);
@@ -200,7 +202,8 @@ void compare_print(const struct compare *r, FILE *to)
 	}
 	fprintf(to, ", measured %s: ratio %.3f", units_format(b, sizeof(b), r->measured_tok_s, UNIT_TOKEN_RATE), r->ratio);
 	if (r->repetitions > 1)
-		fprintf(to, "; noise of %" PRIu64 " repetitions %.1f %%", r->repetitions, 100 * r->noise);
+		fprintf(to, "; noise of %" PRIu64 " repetitions %.1f %%, the fastest %s", r->repetitions, 100 * r->noise,
+			units_format(a, sizeof(a), r->fastest_tok_s, UNIT_TOKEN_RATE));
 	fputc('\n', to);
 	print_probe("before", &r->before, to);
 	print_probe("after ", &r->after, to);
@@ -230,6 +233,7 @@ void compare_print_json(const struct compare *r, FILE *to)
 	json_object_set_new(root, "measured_tok_s", real_or_null(r->measured_tok_s));
 	json_object_set_new(root, "simulated_tok_s", real_or_null(r->simulated_tok_s));
 	json_object_set_new(root, "ratio", real_or_null(r->ratio));
+	json_object_set_new(root, "fastest_tok_s", real_or_null(r->fastest_tok_s));
 	json_object_set_new(root, "noise", real_or_null(r->noise));
 	json_object_set_new(root, "steps", json_integer((json_int_t)r->row[0].n));
 	json_object_set_new(root, "repetitions", json_integer((json_int_t)r->repetitions));
@@ -299,6 +303,7 @@ static struct store_row head_row(const struct compare *r, const char *executor, 
 		real("measured_tok_s", r->measured_tok_s),
 		real("simulated_tok_s", r->simulated_tok_s),
 		real("ratio", r->ratio),
+		real("fastest_tok_s", r->fastest_tok_s),
 		real("noise", r->noise),
 		real("before_copy_bytes_s", r->before.copy_bytes_s),
 		real("before_flops_s", r->before.flops_s),

@@ -29,6 +29,7 @@ struct compare {
 	size_t n_rows;
 	uint32_t *row_of;       /* by operation; 0: it has no row of its own */
 	double measured_tok_s, simulated_tok_s, ratio; /* NAN: not measured */
+	double fastest_tok_s;   /* of one repetition: on a machine that others use, nearest to what it would do alone */
 	double noise;           /* standard deviation of the repetitions over their mean; NAN for less than two */
 	bool measured;
 	uint64_t repetitions;

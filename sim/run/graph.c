@@ -25,6 +25,7 @@ struct recorder {
 	const struct platform *platform;
 	struct opg *g;
 	struct arena *arena;
+	bool kernels;                        /* the engine's kernels are modelled: they expand weights */
 	int n_memories;
 	struct { VEC(struct ids); } by_slot; /* the core's slots: number by generation - 1 */
 	struct { VEC(struct made); } made;   /* by buffer */
@@ -299,6 +300,8 @@ static void fill_kernel(struct recorder *r, struct opg_op *o, const struct exec_
 	o->threads = work->threads ? work->threads : d->cores;
 	if (o->bytes > 0)
 		find_source(r, o, added->op->tag, d->memory);
+	if (r->kernels && o->from != OPG_NONE && exec_tag_of(added->op->tag) == EXEC_WEIGHTS)
+		o->type = r->g->buffers.at[o->from].type;
 }
 
 static void on_added(void *ctx, const struct exec_added *added)
@@ -322,6 +325,7 @@ static void on_added(void *ctx, const struct exec_added *added)
 		.device = OPG_NONE,
 		.layer = OPG_NONE,
 		.dtype = "-",
+		.type = "-",
 		.group = "-",
 	};
 
@@ -411,7 +415,8 @@ int graph_record(const struct scenario *s, uint64_t n_steps, const volatile sig_
 	struct placement *p = arena_new(a, struct placement);
 	struct trace *trace = arena_new(a, struct trace);
 	struct exec *x = arena_new(a, struct exec);
-	struct recorder r = {.p = p, .platform = &x->platform, .g = arena_new(a, struct opg), .arena = a};
+	struct recorder r = {.p = p, .platform = &x->platform, .g = arena_new(a, struct opg), .arena = a,
+		.kernels = s->cost != NULL};
 
 	run_make_trace(trace, s, a);
 	if (run_place(s, p, a, err))
