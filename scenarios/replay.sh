@@ -24,11 +24,11 @@ unit 0 name=cpu0
 unit 1 name=gpu0.copy_in
 unit 2 name=gpu0.copy_out
 unit 3 name=nvme0.copy_out
-buffer 0 memory=0 bytes=500000000 role=weights
-buffer 1 memory=1 bytes=500000000 role=staging
-buffer 2 memory=1 bytes=500000000 role=weights
-buffer 3 memory=0 bytes=500000000 role=staging
-buffer 4 memory=2 bytes=500000000 role=weights'
+buffer 0 memory=0 bytes=200000000 role=weights
+buffer 1 memory=1 bytes=200000000 role=staging
+buffer 2 memory=1 bytes=200000000 role=weights
+buffer 3 memory=0 bytes=200000000 role=staging
+buffer 4 memory=2 bytes=200000000 role=weights'
 
 # rate AMOUNT OPERATION...: AMOUNT a second, of one or more operations that run together.
 rate() {
@@ -50,19 +50,19 @@ rate() {
 		awk -v amount="$amount" -F'[:,]' '/"fastest_tok_s"/ { printf "%.0f\n", amount * $2; exit }'
 }
 
-read='unit=0 device=0 from=0 bytes=500000000'
-copy_in='copy unit=1 from=0 to=1 bytes=500000000'
-copy_out='copy unit=2 from=2 to=3 bytes=500000000'
+read='unit=0 device=0 from=0 bytes=200000000'
+copy_in='copy unit=1 from=0 to=1 bytes=200000000'
+copy_out='copy unit=2 from=2 to=3 bytes=200000000'
 threads=$(nproc)
-read_1=$(rate 500000000 "kernel $read threads=1")
-read_n=$(rate 500000000 "kernel $read threads=$threads")
-flops_1=$(rate 8e9 'kernel unit=0 device=0 flops=8e9 amount=8e9 threads=1')
-flops_n=$(rate 8e9 "kernel unit=0 device=0 flops=8e9 amount=8e9 threads=$threads")
-h2d=$(rate 500000000 "$copy_in")
-d2h=$(rate 500000000 "$copy_out")
-both=$(rate 1000000000 "$copy_in" "$copy_out")
-pageable=$(rate 500000000 "$copy_in pinned=0")
-drive=$(rate 500000000 'copy unit=3 from=4 to=3 bytes=500000000')
+read_1=$(rate 200000000 "kernel $read threads=1")
+read_n=$(rate 200000000 "kernel $read threads=$threads")
+flops_1=$(rate 2e9 'kernel unit=0 device=0 flops=2e9 amount=2e9 threads=1')
+flops_n=$(rate 2e9 "kernel unit=0 device=0 flops=2e9 amount=2e9 threads=$threads")
+h2d=$(rate 200000000 "$copy_in")
+d2h=$(rate 200000000 "$copy_out")
+both=$(rate 400000000 "$copy_in" "$copy_out")
+pageable=$(rate 200000000 "$copy_in pinned=0")
+drive=$(rate 200000000 'copy unit=3 from=4 to=3 bytes=200000000')
 memory=$(awk '/^MemTotal/ { print $2 * 1024 }' /proc/meminfo)
 
 cat >"$out/machine.yaml" <<END

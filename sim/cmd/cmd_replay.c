@@ -20,7 +20,7 @@ struct replay_args {
 };
 
 static const struct param options_table[] = {
-	PARAM_COUNT(struct replay_args, steps, "steps", "3", 1, 100000, "decode steps from the middle of the run (prefill where there is none)"),
+	PARAM_COUNT(struct replay_args, steps, "steps", "3", 1, 100000, "decode steps (prefill, where there are none) from the middle of the run"),
 	PARAM_COUNT(struct replay_args, repeat, "repeat", "5", 1, 10000, "run them so often; medians are told"),
 	PARAM_COUNT(struct replay_args, threads, "threads", "0", 0, CPU_EXEC_MAX_THREADS,
 		"for kernels of a CPU; 0: as the engine has, else one a core"),
@@ -41,22 +41,24 @@ static void usage(void)
 	     "and add in place of kernels. The scenario's machine should describe this machine; what an engine waits for is\n"
 	     "waited for, so that what is compared is bytes, order and contention.\n"
 	     "\n"
-	     "      --on cpu         run it here");
+	     "      --on cpu           run it here");
 	for (size_t i = 0; i < ARRAY_LEN(options_table); i++) {
 		const struct param *p = &options_table[i];
-		printf("      --%-10s %s %s", p->key, p->kind == PARAM_KIND_TEXT ? "X" : "N", p->help);
+		char option[32];
+		snprintf(option, sizeof(option), "%s %s", p->key, p->kind == PARAM_KIND_TEXT ? "PATH" : "N");
+		printf("      --%-16s %s", option, p->help);
 		printf(p->def ? " (%s)\n" : "\n", p->def);
 	}
-	puts("      --set KEY=VALUE  override a key ('offsim help keys' lists them)\n"
-	     "      --seed N         of all random numbers (the scenario's key 'seed')\n"
-	     "      --db FILE        database to store what was measured in (results.db)\n"
-	     "      --no-db          do not store\n"
-	     "      --json           one JSON document on standard output, SI units\n"
-	     "  -h, --help           this text\n"
+	puts("      --set KEY=VALUE    override a key ('offsim help keys' lists them)\n"
+	     "      --seed N           of all random numbers (the scenario's key 'seed')\n"
+	     "      --db FILE          database to store what was measured in (results.db)\n"
+	     "      --no-db            do not store\n"
+	     "      --json             one JSON document on standard output, SI units\n"
+	     "  -h, --help             this text\n"
 	     "\n"
 	     "exit status: 0 done, 1 failed while running, 2 bad input, 3 the placement does not fit, 4 --max-error was missed\n"
 	     "\n"
-	     "example: offsim replay scenarios/replay/stream-disk.yaml --on cpu --dir /var/tmp --max-error 10%");
+	     "example: offsim replay scenarios/replay/cpu.yaml --on cpu --set machine=MY-MACHINE.yaml --max-error 10%");
 }
 
 enum { OPT_VALUE = 256 };
