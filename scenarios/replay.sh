@@ -63,7 +63,7 @@ d2h=$(rate 200000000 "$copy_out")
 both=$(rate 400000000 "$copy_in" "$copy_out")
 pageable=$(rate 200000000 "$copy_in pinned=0")
 drive=$(rate 200000000 'copy unit=3 from=4 to=3 bytes=200000000')
-memory=$(awk '/^MemTotal/ { print $2 * 1024 }' /proc/meminfo)
+memory=$(awk '/^MemTotal/ { printf "%.0f", $2 * 1024 }' /proc/meminfo)
 
 cat >"$out/machine.yaml" <<END
 description: this machine as the replay's own operations see it, measured one at a time on $(date -u +%F)
