@@ -68,6 +68,7 @@ struct platform_work {
 	double alone_s;       /* with bytes: it takes no less even when nothing disturbs it, though each of the two rates
 	                         would allow it; 0: no such limit */
 	double latency_s;     /* launches, barriers, waits: before it begins */
+	unsigned threads;     /* of a CPU that do it; 0: one for each core. Said to real executors: the shares hold it already */
 };
 
 /* A kernel on a device: path, unit, cap, latency. */
