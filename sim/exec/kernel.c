@@ -67,6 +67,5 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 		.read_share = hw_num_value(&k->cost->gpu_attention),
 		.compute_share = hw_num_value(&k->cost->gpu_multiply[COST_16BIT]),
 		.latency_s = node_s(k),
-		.threads = threads(k),
 	};
 }
