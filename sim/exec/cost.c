@@ -30,20 +30,29 @@ static const struct field {
 	const char *group, *key;
 	enum unit_dim dim;
 	size_t offset;
-	bool classes;
+	bool classes, optional; /* optional: the whole group may be missing */
 } fields[] = {
-	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true},
-	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true},
-	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false},
-	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false},
-	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false},
-	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false},
-	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false},
-	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false},
-	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu_read), false},
-	{"cpu", "multiply_few", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_few), true},
-	{"cpu", "multiply_many", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_many), true},
-	{"cpu", "attention", UNIT_FRACTION, offsetof(struct cost, cpu_attention), false},
+	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true, false},
+	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true, false},
+	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, false},
+	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, false},
+	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, false},
+	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, false},
+	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, false},
+	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, false},
+	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu_read), false, true},
+	{"cpu", "multiply_few", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_few), true, true},
+	{"cpu", "multiply_many", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_many), true, true},
+	{"cpu", "attention", UNIT_FRACTION, offsetof(struct cost, cpu_attention), false, true},
+	{"eager", "op", UNIT_TIME, offsetof(struct cost, host_op_s), .optional = true},
+	{"files", "layer", UNIT_TIME, offsetof(struct cost, layer_s), .optional = true},
+	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), .optional = true},
+	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), .optional = true},
+	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), .optional = true},
+	{"reduce", "nvlink", UNIT_TIME, offsetof(struct cost, reduce_nvlink_s), .optional = true},
+	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), .optional = true},
+	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), .optional = true},
+	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), .optional = true},
 };
 
 struct written {
@@ -84,7 +93,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 	const struct yaml_node *node = group ? yaml_get(group, f->key) : NULL;
 
 	if (!node)
-		return missing(root, f->group, f->key, err);
+		return f->optional && !group ? 0 : missing(root, f->group, f->key, err);
 	if (!f->classes)
 		return read_number(node, f, number_at(c, f, 0), a, err);
 	for (int k = 0; k < COST_CLASS_N; k++) {
@@ -120,6 +129,8 @@ size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out)
 	*out = arena_array(a, struct hw_num_ref, ARRAY_LEN(fields) * COST_CLASS_N);
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
 		const struct field *f = &fields[i];
+		if (f->optional && !number_at(c, f, 0)->source)
+			continue;
 		for (int k = 0; k < (f->classes ? COST_CLASS_N : 1); k++)
 			(*out)[n++] = (struct hw_num_ref){
 				arena_printf(a, "kernels.%s.%s%s%s", f->group, f->key, f->classes ? "." : "",

@@ -33,9 +33,17 @@ struct cost {
 	struct hw_num cpu_multiply_few[COST_CLASS_N]; /* share of the FP32 rate: dequantise and multiply few rows */
 	struct hw_num cpu_multiply_many[COST_CLASS_N];
 	struct hw_num cpu_attention;              /* share of memory rate when reading the cache */
+	/* groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce */
+	struct hw_num host_op_s;                  /* the host's part of one operation, where it launches one by one */
+	struct hw_num layer_s;                    /* the host between two layers */
+	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
+	struct hw_num zero_copy_rows;             /* of a kernel that reads its weights once */
+	/* All-reduce of two ranks, beside its bytes: over NVLink, PCIe from GPU to GPU, PCIe through host memory; what each
+	   further rank adds. */
+	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s, reduce_rank_s;
 };
 
-/* Reads hw/kernels/NAME.yaml. Every number must be there. */
+/* Reads hw/kernels/NAME.yaml. Every number must be there, but for groups that not every engine has: cpu and those below. */
 int cost_load(const char *name, struct arena *a, struct cost **out, struct err *err);
 enum cost_class cost_class_of(const struct quant_type *type);
 const char *cost_class_name(enum cost_class c);

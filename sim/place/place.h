@@ -8,7 +8,7 @@
  *	streamed   they cross the link into a staging buffer before each use
  *	zero-copy  the kernel itself reads them over the link
  *	cached     some are kept near the device in turn; the others cross when missed, or are computed where they are
- *	rows       the rows of a matrix are divided over several devices, each multiplies its own from its own memory
+ *	rows       the rows of a matrix (or the heads of a cache) are divided over several devices, each computes with its own
  *
  * Engines fill tensors and KV (place_tensor, place_kv), then place_finish books the ledger and sums the
  * tensors into parts: the bytes of one group of one layer that share memory, device and mode. Execution
@@ -41,17 +41,21 @@ struct place_part {
 };
 
 /* Devices that matrices are divided over, and shares of the rows, cumulated: the last is 1. A divided tensor's spot is that
-   of the device that has its inputs and gathers its results. */
+   of the device that has its inputs and gathers its results. When its memory is none of theirs, all shares lie there. */
 #define PLACE_MAX_ROWS 8
 
 struct place_rows {
 	int n;
 	struct place_spot spot[PLACE_MAX_ROWS];
 	double upto[PLACE_MAX_ROWS];
+	enum place_mode away; /* of shares that lie elsewhere: how they get to their device */
 };
 
 /* A whole number divided as the rows are: what the i-th device gets. */
 uint64_t place_rows_share(const struct place_rows *rows, int i, uint64_t n);
+/* The share of a layer's cache that each of n devices has, which divide its heads: a head is not divided, and what MLA keeps
+   belongs to all heads. */
+double place_heads_share(const struct model_layer *l, int n);
 
 #define PLACE_MAX_PARTS (PLACE_MAX_ROWS + 4)
 

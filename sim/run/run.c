@@ -103,7 +103,7 @@ static void tally_add(struct tally *sum, double k, const struct tally *c)
 
 static void make_trace(struct trace *t, const struct scenario *s, const struct trace_workload *w, struct arena *a)
 {
-	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
+	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags, s->machine) : 0;
 
 	trace_synth_init(t, s->model, w, rows_max, s->routing.experts, s->seed, a);
 	if (s->routing.record)
