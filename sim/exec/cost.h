@@ -37,7 +37,7 @@ struct cost {
 	struct hw_num host_op_s;                  /* the host's part of one operation, where it launches one by one */
 	struct hw_num layer_s;                    /* the host between two layers */
 	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
-	struct hw_num zero_copy_rows;             /* of a kernel that reads its weights once */
+	struct hw_num zero_copy_rows;             /* of an expert, for which its weights are read once */
 	/* All-reduce of two ranks, beside its bytes: over NVLink, PCIe from GPU to GPU, PCIe through host memory; what each
 	   further rank adds. */
 	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s, reduce_rank_s;

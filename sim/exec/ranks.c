@@ -103,14 +103,15 @@ static struct kernel_place on_rank(const struct ranks *r, int i)
 	return (struct kernel_place){r->cost, &machine(r)->devices[r->device[i]], 1, r->one_by_one};
 }
 
-/* Tiles of rows, each of which reads the weights once more: over the link that counts, since nothing keeps them. The last
-   one is full by half, on average. */
-static double times_read(const struct ranks *r, double rows)
+/* Each tile of an expert's rows reads its weights once more, over the link if they lie behind it; the last tile is full by
+   half, on average. The tiles of a dense matrix run side by side and share what they read. */
+static double times_read(const struct ranks *r, enum model_group group, double rows)
 {
-	return fmax(1, rows / hw_num_value(&r->cost->zero_copy_rows) + 0.5);
+	return group == MODEL_EXPERTS ? fmax(1, rows / hw_num_value(&r->cost->zero_copy_rows) + 0.5) : 1;
 }
 
-static void multiply(struct ranks *r, int i, const struct place_part *part, double share, double flops_per_param, double nodes)
+static void multiply(struct ranks *r, int i, const struct place_part *part, enum model_group group, double share,
+	double flops_per_param, double nodes)
 {
 	struct exec *x = r->walk.x;
 	struct kernel_place where = on_rank(r, i);
@@ -124,7 +125,7 @@ static void multiply(struct ranks *r, int i, const struct place_part *part, doub
 		return;
 	}
 	bool pcie = link_kind(r, part->spot.memory, memory(r, i)) == HW_LINK_PCIE;
-	work.bytes *= times_read(r, flops_per_param / 2 / share);
+	work.bytes *= times_read(r, group, flops_per_param / 2 / share);
 	r->last[i] = exec_kernel_far(x, r->device[i], part->spot.memory,
 		hw_num_value(pcie ? &r->cost->zero_copy_pcie : &r->cost->zero_copy_c2c), &work, r->last[i], ready);
 }
@@ -153,7 +154,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	submit(r, nodes);
 	for (int k = 0; k < g->n; k++) {
 		int i = rank_of(r, g->part[k].spot.device);
-		multiply(r, i, &g->part[k], share, flops_per_param, seen[i] ? 0 : nodes);
+		multiply(r, i, &g->part[k], group, share, flops_per_param, seen[i] ? 0 : nodes);
 		seen[i] = true;
 	}
 }

@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "base/number.h"
+#include "sim/run/validate_gpu.h"
 #include "sim/run/validate_rows.h"
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
@@ -64,7 +65,7 @@ static const char *engine_for(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
 		if (strcmp(map[i][0], name) == 0)
 			return map[i][1];
-	return NULL;
+	return validate_gpu_engine(name);
 }
 
 /* "2*rtx-3090+rtx-4090": n cards of a part each. Unknown generations and widths leave the card's native link. */
@@ -129,9 +130,11 @@ static void add_ram(struct text *t, const struct source_row *r)
 	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
 	if (*r->at[COL_DRAM_GBPS]) {
 		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
-		add(t, measured ? ", bandwidth: {measured: %sGB/s, spread: 5%%, source: corpus}}\n" :
-				  ", bandwidth: {peak: %sGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n",
-			r->at[COL_DRAM_GBPS]);
+		/* The corpus gives that of one Grace, each of which its own GPU reads. */
+		double times = strcmp(r->at[COL_CPU], "grace-72") == 0 && *r->at[COL_SOCKETS] ? atof(r->at[COL_SOCKETS]) : 1;
+		add(t, measured ? ", bandwidth: {measured: %gGB/s, spread: 5%%, source: corpus}}\n" :
+				  ", bandwidth: {peak: %gGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n",
+			times * atof(r->at[COL_DRAM_GBPS]));
 		return;
 	}
 	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
@@ -162,6 +165,8 @@ static void add_machine(struct text *t, const struct source_row *r)
 
 	add(t, "machine:\n  name: corpus\n");
 	add_gpus(t, r->at[COL_GPUS], unified ? "" : r->at[COL_LINK]);
+	if (validate_gpu_engine(r->at[COL_ENGINE]) && validate_gpu_nvlink(r->at[COL_GPUS]))
+		add(t, "  nvlink: %s\n", validate_gpu_nvlink(r->at[COL_GPUS]));
 	if (*r->at[COL_CPU])
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", r->at[COL_CPU], *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
 	else if (unified)
@@ -276,6 +281,8 @@ static const char *scenario_text(const struct source_row *r, enum validate_metri
 	add_machine(t, r);
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
+	else if (validate_gpu_engine(r->at[COL_ENGINE]))
+		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
 	else
 		add_llamacpp_flags(t, r);
 	add_workload(t, r, metric);
