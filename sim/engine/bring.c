@@ -43,7 +43,7 @@ void bring_place_parameters(struct placement *p, int memory, enum place_mode mod
 
 	for (int t = 0; t < p->model->n_tensors && used < bytes; t++) {
 		const struct model_tensor *tensor = &p->model->tensors[t];
-		if (tensor->layer < 0 || !(groups >> tensor->group & 1))
+		if (tensor->layer < 0 || !(groups >> tensor->group & 1) || p->tensor[t].memory == PLACE_LEFT_OUT)
 			continue;
 		p->tensor[t] = divide_away(p, memory, mode);
 		used += (double)tensor->bytes / p->rows.n;

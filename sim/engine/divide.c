@@ -49,8 +49,12 @@ struct place_spot divide_away(struct placement *p, int memory, enum place_mode a
 
 void divide_resident(struct placement *p)
 {
-	for (int t = 0; t < p->model->n_tensors; t++)
+	for (int t = 0; t < p->model->n_tensors; t++) {
+		int layer = p->model->tensors[t].layer;
 		p->tensor[t] = divide_here(p);
+		if (layer >= 0 && p->model->layers[layer].draft)
+			p->tensor[t].memory = PLACE_LEFT_OUT;
+	}
 	for (uint32_t i = 0; i < p->model->n_layer; i++)
 		p->kv[i] = divide_here(p);
 }

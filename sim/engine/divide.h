@@ -13,7 +13,7 @@ int divide_init(struct placement *p, const struct engine_job *job, uint64_t n, c
 /* On the GPUs; in another memory, from where away (PLACE_STREAMED, PLACE_ZERO_COPY; the same for all) gets it to them. */
 struct place_spot divide_here(const struct placement *p);
 struct place_spot divide_away(struct placement *p, int memory, enum place_mode away);
-/* All tensors and caches on the GPUs. */
+/* All tensors and caches on the GPUs; layers that only speculation runs are not loaded. */
 void divide_resident(struct placement *p);
 /* So much on each GPU. */
 void divide_book(struct placement *p, enum ledger_category c, const char *what, uint64_t bytes);

@@ -25,6 +25,10 @@ static const int group_nodes[MODEL_GROUP_N] = {
 	[MODEL_EXPERTS] = 4,
 	[MODEL_OUTPUT] = 2,
 };
+/* Of layers that keep a latent vector (the second projection of queries, norms, two small products for each head), and of
+   those that pick what they attend to (projections, norm, rotary embedding, quantization, store, scores, top-k). */
+#define MLA_NODES 6
+#define INDEX_NODES 9
 
 struct sglang_flags {
 	uint64_t tp, group_size, num_in_group, prefetch_step, context_length, chunk;
@@ -129,6 +133,8 @@ static void *sglang_state_new(const struct engine_job *job, const struct placeme
 	s->cost = job->cost;
 	ranks_init(&s->ranks, job->cost, p);
 	s->ranks.nodes = group_nodes;
+	s->ranks.mla_nodes = MLA_NODES;
+	s->ranks.index_nodes = INDEX_NODES;
 	s->ranks.one_by_one = f->no_graph || f->group_size;
 	s->ranks.direct = f->p2p;
 	s->bring = bring_of(f);

@@ -38,6 +38,10 @@ static const int group_nodes[MODEL_GROUP_N] = {
 	[MODEL_EXPERTS] = 4, /* gate and up, activation, down, sum */
 	[MODEL_OUTPUT] = 2,
 };
+/* Of layers that keep a latent vector (the second projection of queries, norms, two small products for each head), and of
+   those that pick what they attend to (projections, norm, rotary embedding, quantization, store, scores, top-k). */
+#define MLA_NODES 6
+#define INDEX_NODES 9
 
 static const char *const backends[] = {"auto", "uva", "prefetch", NULL};
 enum { BACKEND_AUTO, BACKEND_UVA, BACKEND_PREFETCH };
@@ -330,6 +334,8 @@ static void *vllm_state_new(const struct engine_job *job, const struct placement
 	s->ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
 	ranks_init(&s->ranks, job->cost, p);
 	s->ranks.nodes = group_nodes;
+	s->ranks.mla_nodes = MLA_NODES;
+	s->ranks.index_nodes = INDEX_NODES;
 	s->ranks.one_by_one = s->flags->eager;
 	s->ranks.direct = s->flags->p2p;
 	s->bring = bring_of(s->flags);

@@ -178,12 +178,13 @@ static void run_attention(void *state, const struct trace_access *read)
 	double flops = unpacked ? 2 * pairs * l->n_head * (l->mla_dim_k + l->mla_dim_v) : model_attention_flops(l, 1, pairs);
 	double bytes = entry * (r->cache_passes * held + (double)read->tokens);
 	double share = r->n > 1 ? place_heads_share(l, r->n) : 1;
+	int nodes = r->attention_nodes + (l->mla_dim_k ? r->mla_nodes : 0) + (l->index_heads ? r->index_nodes : 0);
 
-	submit(r, r->attention_nodes);
+	submit(r, nodes);
 	for (int i = 0; i < r->n; i++) {
 		struct kernel_place where = on_rank(r, i);
 		struct platform_work work = kernel_attention(&where, p->kv_types.k, share * bytes, flops / r->n);
-		work.latency_s *= r->attention_nodes;
+		work.latency_s *= nodes;
 		r->last[i] = exec_kernel(x, r->device[i], &work, r->last[i], r->host);
 	}
 	r->partial = true;

@@ -33,7 +33,7 @@ struct ranks {
 	const struct cost *cost;
 	int n, device[PLACE_MAX_ROWS];
 	const int *nodes;     /* by group: operations, each a kernel */
-	int attention_nodes;
+	int attention_nodes, mla_nodes, index_nodes; /* to read the cache; more of layers with MLA, with an index */
 	bool one_by_one;      /* the host launches each; else they are in a CUDA graph */
 	bool each_expert;     /* experts are computed one after another; else all in one kernel */
 	bool direct;          /* GPUs reach each other over PCIe past host memory */

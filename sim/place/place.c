@@ -145,6 +145,8 @@ void place_finish(struct placement *p)
 		const struct model_tensor *t = &m->tensors[i];
 		const struct place_spot *spot = &p->tensor[i];
 
+		if (spot->memory == PLACE_LEFT_OUT)
+			continue;
 		if (spot->memory < 0 || spot->device < 0)
 			BUG("tensor '%s' was not placed", t->name);
 		struct place_group *g = &p->group[t->layer == MODEL_NO_LAYER ? (int)m->n_layer : t->layer][t->group];

@@ -86,6 +86,9 @@ struct placement {
 	const char *advice;                  /* what more would fit and the flag that does it; "" */
 };
 
+/* The memory of a tensor that the engine does not load at all (of a draft layer). */
+#define PLACE_LEFT_OUT (-2)
+
 /* Everything unplaced; the ledger holds each memory's reserve as overhead. */
 void place_init(struct placement *p, const struct model *m, const struct hw_machine *hw, struct arena *a);
 
@@ -94,7 +97,7 @@ void place_layer_group(struct placement *p, int layer, enum model_group g, struc
 /* Places a whole layer: its tensors and its KV cache. */
 void place_layer(struct placement *p, int layer, struct place_spot weights, struct place_spot kv);
 
-/* Books weights and KV into the ledger, sums parts. Every tensor must be placed (BUG). The engine books activations
+/* Books weights and KV into the ledger, sums parts. Every tensor must be placed or left out (BUG). The engine books activations
    and overhead itself. */
 void place_finish(struct placement *p);
 

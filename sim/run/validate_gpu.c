@@ -3,6 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
+#define BLOCK_TOKENS 16
+/* Requests that are simulated of a long queue of which each wants one token: several passes. */
+#define AT_ONCE 128
+
 const char *validate_gpu_engine(const char *name)
 {
 	static const char *const map[][2] = {
@@ -75,9 +81,20 @@ const char *validate_gpu_nvlink(const char *gpus)
 	return NULL;
 }
 
-double validate_gpu_prefix_hit(const char *flags)
+bool validate_gpu_prefix(const char *flags, const char *prompt, const char *batch, const char *generate,
+	struct validate_gpu_prefix *out)
 {
 	const char *hit = strstr(flags, "prefix_hit=");
+	unsigned n = (unsigned)strtoul(prompt, NULL, 10), at_once = (unsigned)strtoul(batch, NULL, 10);
 
-	return hit ? strtod(hit + strlen("prefix_hit="), NULL) : 0;
+	if (!hit || n == 0 || at_once == 0)
+		return false;
+	double cached = strtod(hit + strlen("prefix_hit="), NULL) * n;
+	cached = cached > n - 1 ? n - 1 : cached > 0 ? cached : 0;
+	*out = (struct validate_gpu_prefix){.batch = at_once, .cached = (unsigned)cached / BLOCK_TOKENS * BLOCK_TOKENS};
+	out->prompt = n - out->cached;
+	out->fewer = strcmp(generate, "1") == 0 && at_once > AT_ONCE;
+	if (out->fewer)
+		out->batch = AT_ONCE;
+	return true;
 }
