@@ -204,8 +204,8 @@ static int read_groups(const char *names, unsigned *groups, struct err *err)
 		for (; i < ARRAY_LEN(segment) && strcmp(segment[i].name, word); i++)
 			suggest_offer(&s, segment[i].name);
 		if (i == ARRAY_LEN(segment))
-			return err_set(err, ERR_INPUT, "flag 'cpu-offload-params': '%s' is not known%s; experts, shared_experts, "
-				"gate, mlp, self_attn are", word, suggest_text(&s, near, sizeof(near)));
+			return err_set(err, ERR_INPUT, "flag 'cpu-offload-params': '%s' is none of experts, shared_experts, gate, "
+				"mlp, self_attn%s", word, suggest_text(&s, near, sizeof(near)));
 		*groups |= segment[i].groups;
 		names += len;
 		names += strspn(names, ", ");
@@ -237,14 +237,15 @@ static int check_flags(const struct engine_job *job, const struct vllm_flags *f,
 	return 0;
 }
 
-static bool fits_with(struct plan *plan, double gib, struct arena *a)
+/* On the GPUs, or everywhere. */
+static bool fits_with(struct plan *plan, double gib, bool everywhere, struct arena *a)
 {
 	struct arena_mark mark = arena_mark(a);
 	struct placement p;
 	struct err err;
 
 	plan->offload_bytes = gib * GIB;
-	bool fits = fill(plan, &p, a, &err) == 0 && divide_fits(&p);
+	bool fits = fill(plan, &p, a, &err) == 0 && (everywhere ? ledger_fits(&p.ledger) : divide_fits(&p));
 	arena_rewind(a, mark);
 	return fits;
 }
@@ -258,7 +259,7 @@ static double least_offload(const struct plan *plan, struct arena *a)
 	enough = (double)(uint64_t)enough;
 	while (enough - too_few > 1) {
 		double middle = (double)(int64_t)((too_few + enough) / 2);
-		if (fits_with(&tried, middle, a))
+		if (fits_with(&tried, middle, false, a))
 			enough = middle;
 		else
 			too_few = middle;
@@ -269,13 +270,13 @@ static double least_offload(const struct plan *plan, struct arena *a)
 static const char *advise(const struct plan *plan, const struct placement *p, struct arena *a)
 {
 	struct plan tried = *plan;
-	bool fits = divide_fits(p);
+	bool fits = ledger_fits(&p->ledger);
 
 	if (plan->flags->group_size)
 		return fits ? "" : "more layers of a group, a shorter context or a smaller batch are needed";
 	double least = least_offload(plan, a);
-	if (!fits && !fits_with(&tried, least, a))
-		return "a shorter context, a smaller batch, a smaller type or more GPUs are needed";
+	if (!fits && !fits_with(&tried, least, true, a))
+		return "a shorter context, a smaller batch, a smaller type, more GPUs or more RAM are needed";
 	if (!fits)
 		return arena_printf(a, "this would fit: --cpu-offload-gb %.0f", least);
 	if (plan->offload_bytes <= 0)

@@ -57,7 +57,8 @@ uint64_t place_rows_share(const struct place_rows *rows, int i, uint64_t n);
    belongs to all heads. */
 double place_heads_share(const struct model_layer *l, int n);
 
-#define PLACE_MAX_PARTS (PLACE_MAX_ROWS + 4)
+/* Rows here and elsewhere, and some that are not divided. */
+#define PLACE_MAX_PARTS (2 * PLACE_MAX_ROWS + 4)
 
 struct place_group {
 	int n;
