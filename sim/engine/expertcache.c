@@ -287,11 +287,11 @@ static int expertcache_place(const struct engine_job *job, struct placement *p, 
 	return ledger_fits(&p->ledger) ? make_experts(plan, p, a, err) : 0;
 }
 
-static uint64_t expertcache_prefill_rows(const void *flags)
+static uint64_t expertcache_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
+	(void)machine;
 	return ((const struct expertcache_flags *)flags)->ub;
 }
-
 
 struct expertcache {
 	const struct plan *plan;

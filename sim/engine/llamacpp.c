@@ -526,10 +526,11 @@ static int llamacpp_place(const struct engine_job *job, struct placement *p, str
 	return 0;
 }
 
-static uint64_t llamacpp_prefill_rows(const void *flags)
+static uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
 	const struct llamacpp_flags *f = flags;
 
+	(void)machine;
 	return f->ub < f->b ? f->ub : f->b;
 }
 

@@ -9,20 +9,23 @@
 
 #include "base/csv.h"
 #include "base/number.h"
+#include "sim/run/validate_gpu.h"
 #include "sim/run/validate_rows.h"
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
 	COL_DRAM, COL_DRAM_GBPS, COL_DRAM_KIND, COL_RAM_GIB, COL_DISK, COL_THREADS, COL_FLAGS, COL_KV_DTYPE, COL_BATCH,
-	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_N };
+	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_N };
 static const char *const columns[COL_N] = {"id", "group", "engine", "when", "model", "quant", "gpus", "link", "cpu",
 	"sockets", "dram", "dram_gbps", "dram_gbps_kind", "ram_gib", "disk", "threads", "flags", "kv_dtype", "batch",
-	"prompt_len", "gen_len", "depth", "metric", "value", "tier"};
+	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown"};
 
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
+/* A prompt that is not stated and matters little ("~prompt_len"). */
+#define SHORT_PROMPT "32"
 
 struct source_row {
 	const char *at[COL_N];
@@ -34,6 +37,7 @@ struct text {
 	struct arena *arena;
 	const char *s;       /* the scenario so far */
 	const char *assumed; /* the defaults so far */
+	double scale;        /* of the metric: tokens that count over those that are computed */
 };
 
 static void add(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -64,7 +68,7 @@ static const char *engine_for(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
 		if (strcmp(map[i][0], name) == 0)
 			return map[i][1];
-	return NULL;
+	return validate_gpu_engine(name);
 }
 
 /* "2*rtx-3090+rtx-4090": n cards of a part each. Unknown generations and widths leave the card's native link. */
@@ -129,9 +133,11 @@ static void add_ram(struct text *t, const struct source_row *r)
 	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
 	if (*r->at[COL_DRAM_GBPS]) {
 		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
-		add(t, measured ? ", bandwidth: {measured: %sGB/s, spread: 5%%, source: corpus}}\n" :
-				  ", bandwidth: {peak: %sGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n",
-			r->at[COL_DRAM_GBPS]);
+		/* The corpus gives that of one Grace, each of which its own GPU reads. */
+		double times = strcmp(r->at[COL_CPU], "grace-72") == 0 && *r->at[COL_SOCKETS] ? atof(r->at[COL_SOCKETS]) : 1;
+		add(t, measured ? ", bandwidth: {measured: %gGB/s, spread: 5%%, source: corpus}}\n" :
+				  ", bandwidth: {peak: %gGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n",
+			times * atof(r->at[COL_DRAM_GBPS]));
 		return;
 	}
 	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
@@ -162,6 +168,8 @@ static void add_machine(struct text *t, const struct source_row *r)
 
 	add(t, "machine:\n  name: corpus\n");
 	add_gpus(t, r->at[COL_GPUS], unified ? "" : r->at[COL_LINK]);
+	if (validate_gpu_engine(r->at[COL_ENGINE]) && validate_gpu_nvlink(r->at[COL_GPUS]))
+		add(t, "  nvlink: %s\n", validate_gpu_nvlink(r->at[COL_GPUS]));
 	if (*r->at[COL_CPU])
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", r->at[COL_CPU], *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
 	else if (unified)
@@ -251,7 +259,15 @@ static const char *or_else(const char *s, const char *def)
 static void add_workload(struct text *t, const struct source_row *r, enum validate_metric metric)
 {
 	const char *batch = or_else(r->at[COL_BATCH], "1"), *prompt = r->at[COL_PROMPT], *gen = r->at[COL_GEN];
+	struct validate_gpu_prefix prefix;
 
+	if (validate_gpu_prefix(r->at[COL_FLAGS], prompt, batch, gen, &prefix)) {
+		if (prefix.fewer)
+			assume(t, "requests that want one token come and go");
+		add(t, "workload: {batch: %u, prompt: %u, generate: 1, depth: %u}\n", prefix.batch, prefix.prompt, prefix.cached);
+		t->scale = metric == VALIDATE_PREFILL ? (double)(prefix.prompt + prefix.cached) / prefix.prompt : 1;
+		return;
+	}
 	if (metric == VALIDATE_DECODE) {
 		if (!*r->at[COL_DEPTH] && !*prompt)
 			assume(t, "depth");
@@ -261,6 +277,8 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 	}
 	if (!*prompt)
 		assume(t, "prompt length");
+	if (!*prompt && strstr(r->at[COL_UNKNOWN], "~prompt_len"))
+		prompt = SHORT_PROMPT;
 	if (metric == VALIDATE_E2E)
 		add(t, "workload: {batch: %s, prompt: %s, generate: %s}\n", batch, or_else(prompt, DEFAULT_PROMPT),
 			or_else(gen, DEFAULT_GENERATE));
@@ -272,10 +290,16 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 static const char *scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine,
 	struct text *t)
 {
-	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], r->at[COL_QUANT], engine);
+	add(t, "model: %s\nengine: %s\n", r->at[COL_MODEL], engine);
+	if (*r->at[COL_QUANT])
+		add(t, "quant: %s\n", r->at[COL_QUANT]);
+	else
+		assume(t, "quant");
 	add_machine(t, r);
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
+	else if (validate_gpu_engine(r->at[COL_ENGINE]))
+		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
 	else
 		add_llamacpp_flags(t, r);
 	add_workload(t, r, metric);
@@ -304,7 +328,7 @@ static enum validate_metric metric_of(const char *name, bool *per_token, bool *k
 static void read_row(const struct source_row *src, struct arena *scratch, struct arena *a, struct validate_row *row)
 {
 	const char *engine = engine_for(src->at[COL_ENGINE]);
-	struct text t = {scratch, "", ""};
+	struct text t = {scratch, "", "", 1};
 
 	if (!engine) {
 		row->status = VALIDATE_SKIPPED;
@@ -313,6 +337,7 @@ static void read_row(const struct source_row *src, struct arena *scratch, struct
 	}
 	row->scenario = arena_strdup(a, scenario_text(src, row->metric, engine, &t));
 	row->assumed = arena_strdup(a, t.assumed);
+	row->scale = t.scale;
 }
 
 static enum result_field_id field_of(enum validate_metric metric)
