@@ -110,6 +110,8 @@ docs: demo ## draw the figures of docs/ anew
 	cp build/demo/throughput.svg docs/headline.svg
 docs-lessons: all ## run the lessons and draw the figures of docs/lessons.md anew
 	scenarios/lessons.sh $(BUILD)/offsim docs/lessons
+replay-check: all ## run graphs for real beside the simulation, on this machine, which should be quiet (some minutes, 4 GiB)
+	scenarios/replay.sh $(BUILD)/offsim build/replay
 golden-update: all ## write what the golden scenarios give now; review the difference like code
 	tests/golden/update.sh $(BUILD)/offsim
 
@@ -177,7 +179,7 @@ endif
 # What programs read at run time. uninstall removes what install installs, and the folders of ours that are empty then.
 D        = $(DESTDIR)$(PREFIX)
 SHARE    = share/offsim
-DATA     = $(shell find hw models/cards scenarios plots -type f \( -name '*.yaml' -o -name '*.csv' -o -name '*.otr' -o \
+DATA     = $(shell find hw models/cards scenarios plots -type f \( -name '*.yaml' -o -name '*.json' -o -name '*.csv' -o -name '*.otr' -o \
              -name '*.gp' \))
 HEADER  := $(wildcard sim/offsim.h)
 install: all $(BUILD)/install/liboffsim.a ## PREFIX=/usr/local, DESTDIR=
@@ -207,5 +209,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all deps deps-check demo docs docs-lessons golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all deps deps-check demo docs docs-lessons replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

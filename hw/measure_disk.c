@@ -49,6 +49,7 @@ struct measure_drive {
 	bool sticky;	/* the page cache did not let go of what it was told to */
 	/* of the item under way */
 	size_t block;
+	bool alone;
 	char *mapped;
 	size_t share; /* of a thread */
 	uint64_t from;
@@ -297,17 +298,20 @@ static double read_by_ring(struct measure_drive *d, unsigned depth, double secon
 static double read_blocks(void *ctx, unsigned thread, double until)
 {
 	struct measure_drive *d = ctx;
+	struct measure_slices s;
 	double done = 0;
 
+	measure_slices_begin(&s);
 	do {
 		ssize_t n = pread(d->direct, target(d, thread), d->block, (off_t)draw_offset(d));
 		if (n <= 0) {
 			__atomic_store_n(&d->failed, n ? errno : EIO, __ATOMIC_RELAXED);
-			break;
+			return 0;
 		}
 		done += (double)n;
-	} while (measure_now() < until);
-	return done;
+	} while (measure_slices_add(&s, (double)d->block) < until);
+	/* A read alone is timed by itself, and one that others delayed is a slice; of several the sum counts. */
+	return d->alone ? measure_slices_end(&s) : done;
 }
 
 static double read_by_threads(struct measure_drive *d, unsigned depth, double seconds, struct err *err)
@@ -315,12 +319,15 @@ static double read_by_threads(struct measure_drive *d, unsigned depth, double se
 	const struct measure_host *h = &d->m->out->host;
 	int cpu[MAX_DEPTH];
 
+	d->alone = depth == 1;
 	for (unsigned i = 0; i < depth; i++)
 		cpu[i] = h->thread_cpu[i % d->m->threads];
-	double rate = measure_parallel(cpu, depth, seconds, read_blocks, d).together;
-	if (rate < 0)
+	struct measure_rates rates = measure_parallel(cpu, depth, seconds, read_blocks, d);
+	if (rates.each < 0)
 		return err_set(err, ERR_IO, "cannot start %u threads", depth);
-	return d->failed ? io_error(d, "read", d->failed, err) : rate;
+	if (d->failed)
+		return io_error(d, "read", d->failed, err);
+	return d->alone ? rates.each : rates.together;
 }
 
 enum { ARG_BLOCK, ARG_DEPTH };

@@ -287,11 +287,11 @@ static int expertcache_place(const struct engine_job *job, struct placement *p, 
 	return ledger_fits(&p->ledger) ? make_experts(plan, p, a, err) : 0;
 }
 
-static uint64_t expertcache_prefill_rows(const void *flags)
+static uint64_t expertcache_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
+	(void)machine;
 	return ((const struct expertcache_flags *)flags)->ub;
 }
-
 
 struct expertcache {
 	const struct plan *plan;
@@ -397,12 +397,16 @@ static op_ref compute_on_cpu(const struct expertcache *s, const struct place_par
 	const struct plan *plan = s->plan;
 	double hidden = (double)s->chain.step->n_tokens * x->placement->model->hidden * HIDDEN_ELEMENT_BYTES;
 
+	exec_moves(x, EXEC_HIDDEN);
 	if (plan->gpu >= 0)
 		after = exec_copy(x, plan->near_memory, plan->ram, hidden, true, after, 0);
+	exec_moves(x, EXEC_WEIGHTS);
 	after = multiply(s, plan->cpu, part, n * expert_bytes, flops, MODEL_EXPERTS, after, 0);
+	exec_moves(x, EXEC_HIDDEN);
 	if (plan->gpu >= 0)
 		after = exec_copy(x, plan->ram, plan->near_memory, hidden, true,
 			exec_wait(x, s->chain.crossing_s, after), 0);
+	exec_moves(x, EXEC_WEIGHTS);
 	return after;
 }
 

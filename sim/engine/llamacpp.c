@@ -526,10 +526,11 @@ static int llamacpp_place(const struct engine_job *job, struct placement *p, str
 	return 0;
 }
 
-static uint64_t llamacpp_prefill_rows(const void *flags)
+static uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
 	const struct llamacpp_flags *f = flags;
 
+	(void)machine;
 	return f->ub < f->b ? f->ub : f->b;
 }
 
@@ -616,9 +617,13 @@ static void multiply_divided(struct llamacpp *s, const struct model_tensor *t, i
 			continue;
 		}
 		submitted = exec_wait(x, hw_num_value(&s->cost->copy_submit_s), submitted);
+		exec_moves(x, EXEC_HIDDEN);
 		op_ref at = exec_copy(x, home, memory, input_bytes, true, submitted, 0);
+		exec_moves(x, EXEC_WEIGHTS);
 		at = multiply(s, device, t->group, t->type, bytes, flops, 1, at);
+		exec_moves(x, EXEC_HIDDEN);
 		done = exec_join(x, done, exec_copy(x, memory, home, n * outputs * HIDDEN_ELEMENT_BYTES, true, at, 0));
+		exec_moves(x, EXEC_WEIGHTS);
 	}
 	s->chain.last = done;
 }

@@ -36,27 +36,36 @@ static const struct field {
 	const char *group, *key;
 	enum unit_dim dim;
 	size_t offset;
-	bool classes;
+	bool classes, optional; /* optional: the whole group may be missing */
 } fields[] = {
-	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true},
-	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true},
-	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false},
-	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false},
-	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false},
-	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false},
-	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false},
-	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false},
-	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false},
-	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false},
-	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false},
-	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false},
-	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false},
-	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false},
-	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false},
-	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false},
-	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false},
-	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false},
-	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true},
+	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true, false},
+	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true, false},
+	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, false},
+	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, false},
+	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, false},
+	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, false},
+	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, false},
+	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, false},
+	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, true},
+	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, true},
+	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, true},
+	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, true},
+	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, true},
+	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false, true},
+	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, true},
+	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, true},
+	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, true},
+	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, true},
+	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true, true},
+	{"eager", "op", UNIT_TIME, offsetof(struct cost, host_op_s), false, true},
+	{"files", "layer", UNIT_TIME, offsetof(struct cost, layer_s), false, true},
+	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), false, true},
+	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), false, true},
+	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), false, true},
+	{"reduce", "nvlink", UNIT_TIME, offsetof(struct cost, reduce_nvlink_s), false, true},
+	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), false, true},
+	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), false, true},
+	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), false, true},
 };
 
 struct written {
@@ -97,7 +106,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 	const struct yaml_node *node = group ? yaml_get(group, f->key) : NULL;
 
 	if (!node)
-		return missing(root, f->group, f->key, err);
+		return f->optional && !group ? 0 : missing(root, f->group, f->key, err);
 	if (!f->classes)
 		return read_number(node, f, number_at(c, f, 0), a, err);
 	for (int k = 0; k < COST_CLASS_N; k++) {
@@ -379,19 +388,38 @@ static int load_cpu(const struct yaml_node *root, const struct hw_machine *m, st
 	return 0;
 }
 
-int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
+static int read_kernels(const char *name, struct arena *a, struct yaml_node **out, struct err *err)
 {
 	const char *dir;
-	struct yaml_node *root;
+
+	return datadir_find(a, &dir, err) ||
+			yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, out, err) ?
+		-1 :
+		0;
+}
+
+/* The file whose group `cpu` counts: another's for `cpu: {like: NAME}`; NULL: there is no such group. */
+static int find_cpu(struct yaml_node *root, struct arena *a, struct yaml_node **out, struct err *err)
+{
+	const struct yaml_node *cpu = yaml_get(root, "cpu"), *like = cpu ? yaml_get(cpu, "like") : NULL;
+
+	*out = cpu ? root : NULL;
+	return like ? read_kernels(like->text, a, out, err) : 0;
+}
+
+int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
+{
+	struct yaml_node *root, *cpu;
 	struct cost *c = arena_new(a, struct cost);
 
-	if (datadir_find(a, &dir, err) ||
-		yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, &root, err))
+	if (read_kernels(name, a, &root, err) || find_cpu(root, a, &cpu, err))
 		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-		if (read_field(root, &fields[i], c, a, err))
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+		bool of_cpu = strcmp(fields[i].group, "cpu") == 0;
+		if ((!of_cpu || cpu) && read_field(of_cpu ? cpu : root, &fields[i], c, a, err))
 			return -1;
-	if (load_cpu(root, machine, a, &c->cpu, err))
+	}
+	if (cpu && load_cpu(cpu, machine, a, &c->cpu, err))
 		return -1;
 	*out = c;
 	return 0;
@@ -418,6 +446,8 @@ size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out)
 		ARRAY_LEN(fields) * COST_CLASS_N + 2 * (size_t)(c->cpu.n_weights + c->cpu.n_cache));
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
 		const struct field *f = &fields[i];
+		if (f->optional && !number_at(c, f, 0)->source)
+			continue;
 		for (int k = 0; k < (f->classes ? COST_CLASS_N : 1); k++)
 			(*out)[n++] = (struct hw_num_ref){
 				arena_printf(a, "kernels.%s.%s%s%s", f->group, f->key, f->classes ? "." : "",

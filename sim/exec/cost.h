@@ -64,10 +64,19 @@ struct cost {
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
-	struct cost_cpu cpu;
+	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
+	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce. */
+	struct hw_num host_op_s;                  /* the host's part of one operation, where it launches one by one */
+	struct hw_num layer_s;                    /* the host between two layers */
+	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
+	struct hw_num zero_copy_rows;             /* of an expert, for which its weights are read once */
+	/* All-reduce of two ranks, beside its bytes: over NVLink, PCIe from GPU to GPU, PCIe through host memory; what each
+	   further rank adds. */
+	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s, reduce_rank_s;
 };
 
-/* Reads hw/kernels/NAME.yaml for a machine. Every number must be there, and rows for the CPU's instruction set. */
+/* Reads hw/kernels/NAME.yaml for a machine. Every number must be there, and rows for the CPU's instruction set, but for groups
+   that not every engine has: cpu and those behind it. */
 int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err);
 enum cost_class cost_class_of(const struct quant_type *type);
 const char *cost_class_name(enum cost_class c);

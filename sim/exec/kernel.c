@@ -1,5 +1,7 @@
 #include "sim/exec/kernel.h"
 
+#include <math.h>
+
 /* From one kernel of a GPU to the next. */
 static double node_s(const struct kernel_place *k)
 {
@@ -24,6 +26,7 @@ static struct platform_work on_cpu(const struct kernel_place *k, struct cost_tim
 		.read_share = k->team.dram_bytes_s / reach,
 		.alone_s = cost_cpu_seconds(&k->cost->cpu, time),
 		.latency_s = nodes * k->team.barrier_s,
+		.threads = (unsigned)lround(k->team.workers),
 	};
 	if (time.dot_s > 0)
 		work.compute_share = flops / time.dot_s / hw_num_value(&d->flops_s[unit]);

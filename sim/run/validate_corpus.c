@@ -10,20 +10,23 @@
 #include "base/csv.h"
 #include "base/number.h"
 #include "hw/probe_part.h"
+#include "sim/run/validate_gpu.h"
 #include "sim/run/validate_rows.h"
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
 	COL_DRAM, COL_DRAM_GBPS, COL_DRAM_KIND, COL_RAM_GIB, COL_DISK, COL_THREADS, COL_FLAGS, COL_KV_DTYPE, COL_BATCH,
-	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_N };
+	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_N };
 static const char *const columns[COL_N] = {"id", "group", "engine", "when", "model", "quant", "gpus", "link", "cpu",
 	"sockets", "dram", "dram_gbps", "dram_gbps_kind", "ram_gib", "disk", "threads", "flags", "kv_dtype", "batch",
-	"prompt_len", "gen_len", "depth", "metric", "value", "tier"};
+	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown"};
 
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
+/* A prompt that is not stated and matters little ("~prompt_len"). */
+#define SHORT_PROMPT "32"
 
 struct source_row {
 	const char *at[COL_N];
@@ -37,6 +40,7 @@ struct text {
 	const char *s;       /* the scenario so far */
 	const char *assumed; /* the defaults so far */
 	int n_gpus;
+	double scale;        /* of the metric: tokens that count over those that are computed */
 };
 
 static void add(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -67,7 +71,7 @@ static const char *engine_for(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
 		if (strcmp(map[i][0], name) == 0)
 			return map[i][1];
-	return NULL;
+	return validate_gpu_engine(name);
 }
 
 /* "pcie-4x16" of one GPU: either number may be "?" and is then the card's own, as all is where nothing is stated. */
@@ -177,7 +181,7 @@ static int add_ram(struct text *t, const struct source_row *r, struct err *err)
 	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
 	if (*gb_s) {
 		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
-		/* Of the machine, but of Grace for each socket. */
+		/* Of the machine, but of Grace for each socket, whose own GPU reads it. */
 		double all = strtod(gb_s, NULL) * (grace ? sockets : 1);
 		add(t, measured ? ", bandwidth: {measured: %gGB/s, spread: 5%%, source: corpus}}\n" :
 				  ", bandwidth: {peak: %gGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n", all);
@@ -225,6 +229,8 @@ static int add_machine(struct text *t, const struct source_row *r, struct err *e
 
 	add(t, "machine:\n  name: corpus\n");
 	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK]);
+	if (validate_gpu_engine(r->at[COL_ENGINE]) && validate_gpu_nvlink(r->at[COL_GPUS]))
+		add(t, "  nvlink: %s\n", validate_gpu_nvlink(r->at[COL_GPUS]));
 	if (*cpu)
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", cpu, *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
 	else
@@ -308,7 +314,15 @@ static const char *or_else(const char *s, const char *def)
 static void add_workload(struct text *t, const struct source_row *r, enum validate_metric metric)
 {
 	const char *batch = or_else(r->at[COL_BATCH], "1"), *prompt = r->at[COL_PROMPT], *gen = r->at[COL_GEN];
+	struct validate_gpu_prefix prefix;
 
+	if (validate_gpu_prefix(r->at[COL_FLAGS], prompt, batch, gen, &prefix)) {
+		if (prefix.fewer)
+			assume(t, "requests that want one token come and go");
+		add(t, "workload: {batch: %u, prompt: %u, generate: 1, depth: %u}\n", prefix.batch, prefix.prompt, prefix.cached);
+		t->scale = metric == VALIDATE_PREFILL ? (double)(prefix.prompt + prefix.cached) / prefix.prompt : 1;
+		return;
+	}
 	if (metric == VALIDATE_DECODE) {
 		if (!*r->at[COL_DEPTH] && !*prompt)
 			assume(t, "depth");
@@ -318,6 +332,8 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 	}
 	if (!*prompt)
 		assume(t, "prompt length");
+	if (!*prompt && strstr(r->at[COL_UNKNOWN], "~prompt_len"))
+		prompt = SHORT_PROMPT;
 	if (metric == VALIDATE_E2E)
 		add(t, "workload: {batch: %s, prompt: %s, generate: %s}\n", batch, or_else(prompt, DEFAULT_PROMPT),
 			or_else(gen, DEFAULT_GENERATE));
@@ -329,11 +345,17 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 static int scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine, struct text *t,
 	struct err *err)
 {
-	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], r->at[COL_QUANT], engine);
+	add(t, "model: %s\nengine: %s\n", r->at[COL_MODEL], engine);
+	if (*r->at[COL_QUANT])
+		add(t, "quant: %s\n", r->at[COL_QUANT]);
+	else
+		assume(t, "quant");
 	if (add_machine(t, r, err))
 		return -1;
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
+	else if (validate_gpu_engine(r->at[COL_ENGINE]))
+		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
 	else
 		add_llamacpp_flags(t, r);
 	add_workload(t, r, metric);
@@ -370,20 +392,19 @@ static int read_row(const struct source_row *src, struct probe_library *library,
 	struct validate_row *row, struct err *err)
 {
 	const char *engine = engine_for(src->at[COL_ENGINE]);
-	struct text t = {.arena = scratch, .library = library, .s = "", .assumed = ""};
+	struct text t = {.arena = scratch, .library = library, .s = "", .assumed = "", .scale = 1};
 
 	if (!engine)
 		return skip(row, arena_printf(a, "engine '%s' is not modelled", src->at[COL_ENGINE]));
-	if (!*src->at[COL_MODEL] || !*src->at[COL_QUANT] || !*src->at[COL_GPUS])
-		return skip(row, !*src->at[COL_MODEL]	? "the model is not stated" :
-				 !*src->at[COL_QUANT] ? "the types of the weights are not stated" :
-							"the GPUs are not stated");
+	if (!*src->at[COL_MODEL] || !*src->at[COL_GPUS])
+		return skip(row, *src->at[COL_MODEL] ? "the GPUs are not stated" : "the model is not stated");
 	if (scenario_text(src, row->metric, engine, &t, err))
 		return -1;
 	if (t.n_gpus > PROFILE_MAX_GPUS)
 		return skip(row, arena_printf(a, "a machine has %d GPUs at most, not %s", PROFILE_MAX_GPUS, src->at[COL_GPUS]));
 	row->scenario = arena_strdup(a, t.s);
 	row->assumed = arena_strdup(a, t.assumed);
+	row->scale = t.scale;
 	return 0;
 }
 

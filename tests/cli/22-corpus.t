@@ -3,12 +3,12 @@
 . tests/cli/tap.sh
 
 row() { # ID GPUS LINK CPU SOCKETS DRAM DRAM_GBPS DISK [ENGINE]: of a small model, its measured value 10
-	echo "$1,g,${9:-llama.cpp},2025-01,qwen2.5-3b,q4_0,$2,$3,$4,$5,$6,${7-},measured,64,${8-},,,,1,16,4,0,decode_tok_s,10,A"
+	echo "$1,g,${9:-llama.cpp},2025-01,qwen2.5-3b,q4_0,$2,$3,$4,$5,$6,${7-},measured,64,${8-},,,,1,16,4,0,decode_tok_s,10,A,"
 }
 
 corpus() { # runs the rows of standard input
 	{
-		echo id,group,engine,when,model,quant,gpus,link,cpu,sockets,dram,dram_gbps,dram_gbps_kind,ram_gib,disk,threads,flags,kv_dtype,batch,prompt_len,gen_len,depth,metric,value,tier
+		echo id,group,engine,when,model,quant,gpus,link,cpu,sockets,dram,dram_gbps,dram_gbps_kind,ram_gib,disk,threads,flags,kv_dtype,batch,prompt_len,gen_len,depth,metric,value,tier,unknown
 		cat
 	} >"$tmp/corpus.csv"
 	"$OFFSIM" validate "$tmp/corpus.csv" --json >"$tmp/out.json"

@@ -140,7 +140,7 @@ ok 'a profile of memory alone' profile ram
 ok 'a profile of processors alone' profile cpu
 ok 'a profile of a drive alone' profile disk --file "$drive"
 ok 'a profile of all' profile all --file "$drive"
-for number in ram.bandwidth cpu0.flops.fp32 cpu0.flops.int8 cpu0.launch nvme0.read nvme0.write nvme0.latency; do
+for number in ram.bandwidth cpu0.thread_bandwidth cpu0.kernels.q4_k.decode cpu0.kernels.iq3_s.prefill cpu0.flops.fp32 cpu0.flops.int8 cpu0.launch nvme0.read nvme0.write nvme0.latency; do
 	ok "it has $number" shown $number
 done
 ok 'JSON: every number has its interval and repetitions' json
