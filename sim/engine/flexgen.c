@@ -34,9 +34,12 @@
 
 /* What eager PyTorch moves for one element, counted in the code: bytes read and written by one kernel after another.
    decompress() (compression.py): two shifts or masks of bytes, each written and copied into every other element, a division
-   and an addition in place. compress(): minimum, maximum, four operations on all, a conversion, a shift and an or. */
+   and an addition in place. Of weights every other row is written, of the cache every other element: memory then reads and
+   writes whole sectors twice. compress(): minimum, maximum, four operations on all, a conversion, a shift and an or, of
+   sectors read twice. */
 #define DECOMPRESS_BYTES 13.0
-#define COMPRESS_BYTES 25.5
+#define DECOMPRESS_CACHE_BYTES 19.0
+#define COMPRESS_BYTES 26.5
 /* mha_gen(): keys and values are copied into the order that bmm wants, and read there. */
 #define CACHE_BYTES 6.0
 /* mha(): a score is written, masked, normalised and read: 2 + 4 + 4 + 2. */
@@ -713,7 +716,7 @@ static void attend(struct flexgen *s, int layer)
 
 	if (on_gpu > 0) {
 		if (s->flags->compress_cache)
-			eager_elementwise(&s->e, elements * DECOMPRESS_BYTES, 2 * DECOMPRESS_KERNELS);
+			eager_elementwise(&s->e, elements * DECOMPRESS_CACHE_BYTES, 2 * DECOMPRESS_KERNELS);
 		eager_attention(&s->e, elements * CACHE_BYTES,
 			model_attention_flops(l, 1, on_gpu * (double)s->entries), 0);
 	}

@@ -60,13 +60,13 @@ static const struct param zero_flag[] = {
 	PARAM_FLAG(struct zero_flags, pin_memory, "pin-memory", "no", "weights in RAM are pinned"),
 	PARAM_FLAG(struct zero_flags, use_gds, "use_gds", "no", "the drive writes to GPU memory itself"),
 	PARAM_FLAG(struct zero_flags, prefetch, "prefetch", "yes", "parameters are fetched ahead, within the window"),
-	PARAM_REAL(struct zero_flags, resident_params, "gpu_resident_params", UNIT_COUNT, "0", 0, 1e13,
+	PARAM_REAL(struct zero_flags, resident_params, "gpu_resident_params", UNIT_PLAIN, "0", 0, 1e13,
 		"parameters that stay on the GPU, the first of the model"),
 	PARAM_TEXT(struct zero_flags, bucket, "prefetch_bucket_size", "auto",
 		"elements prefetched at most, or auto: twice the square of the width, as run_model.py"),
 	PARAM_TEXT(struct zero_flags, live, "max_live_parameters", "auto", "elements on the GPU at most; auto: the same"),
 	PARAM_COUNT(struct zero_flags, buffer_count, "buffer_count", "5", 1, 1000, "pinned buffers for parameters from the drive"),
-	PARAM_REAL(struct zero_flags, buffer_size, "buffer_size", UNIT_COUNT, "2147483648", 1, 1e12, "elements of one"),
+	PARAM_REAL(struct zero_flags, buffer_size, "buffer_size", UNIT_PLAIN, "2147483648", 1, 1e12, "elements of one"),
 };
 
 static const struct engine_alias zero_alias[] = {

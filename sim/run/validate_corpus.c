@@ -62,13 +62,28 @@ static const char *engine_for(const char *name)
 {
 	static const char *const map[][2] = {
 		{"llama.cpp", "llama.cpp"}, {"llama-cpp-python", "llama.cpp"}, {"ollama", "llama.cpp"},
-		{"accelerate", "accelerate"},
+		{"accelerate", "accelerate"}, {"flexgen", "flexgen"}, {"zero-inference", "zero-inference"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
 		if (strcmp(map[i][0], name) == 0)
 			return map[i][1];
 	return validate_gpu_engine(name);
+}
+
+/* What joins several cards of a part that has it, where nothing is said: they are sold in such boards. */
+static void add_nvlink(struct text *t, const char *gpus)
+{
+	static const char *const links[][2] = {
+		{"v100-32gb", "nvlink-2"}, {"a100-40gb", "nvlink-3"}, {"a100-80gb", "nvlink-3"}, {"h100-80gb", "nvlink-4"}};
+	const char *star = strchr(gpus, '*');
+
+	for (size_t i = 0; star && i < ARRAY_LEN(links); i++) {
+		if (strcmp(star + 1, links[i][0]))
+			continue;
+		add(t, "  nvlink: %s\n", links[i][1]);
+		assume(t, "NVLink");
+	}
 }
 
 /* "2*rtx-3090+rtx-4090": n cards of a part each. Unknown generations and widths leave the card's native link. */
@@ -97,6 +112,7 @@ static void add_gpus(struct text *t, const char *gpus, const char *link)
 				add(t, "  gpu%d: %s\n", n++, one);
 		}
 	}
+	add_nvlink(t, gpus);
 }
 
 /* The chip that holds CPU and GPU: the row names it by either. */
@@ -181,7 +197,7 @@ static void add_machine(struct text *t, const struct source_row *r)
 	add_ram(t, r);
 	if (disk && number_parse(disk + 1, strlen(disk + 1), &gb_s) && gb_s > 0)
 		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
-	else if (strstr(r->at[COL_FLAGS], "disk_gib")) /* a drive of its time */
+	else if (strstr(r->at[COL_FLAGS], "disk_gib") || strstr(r->at[COL_FLAGS], "--disk-offload")) /* a drive of its time */
 		add(t, "  nvme0: {part: nvme-gen3, capacity: 4TB}\n");
 }
 
@@ -300,6 +316,10 @@ static const char *scenario_text(const struct source_row *r, enum validate_metri
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
 	else if (validate_gpu_engine(r->at[COL_ENGINE]))
 		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
+	else if (strcmp(engine, "flexgen") == 0)
+		add(t, "flags: '%s'\n", validate_flexgen_flags(r->at[COL_FLAGS], t->arena));
+	else if (strcmp(engine, "zero-inference") == 0)
+		add(t, "flags: '%s'\n", validate_zero_flags(r->at[COL_FLAGS], t->arena, &t->assumed));
 	else
 		add_llamacpp_flags(t, r);
 	add_workload(t, r, metric);
