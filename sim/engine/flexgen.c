@@ -108,16 +108,16 @@ struct plan {
 };
 
 /* The next of the six numbers. */
-static int next_share(const char **at, double *share, struct err *err)
+static int next_share(const char *s, const char **at, double *share, struct err *err)
 {
 	const char *from = *at + strspn(*at, " \t,");
 	size_t n = strcspn(from, " \t,");
 
 	*at = from + n;
-	if (number_parse(from, n, share) && *share >= 0 && *share <= 100)
+	if (n && number_parse(from, n, share) && *share >= 0 && *share <= 100)
 		return 0;
-	return err_set(err, ERR_INPUT, "flag 'percent' is six numbers from 0 to 100, not '%.60s': "
-		"weights on the GPU and in RAM, cache, hidden states", from);
+	return err_set(err, ERR_INPUT, "flag 'percent' is six numbers from 0 to 100 (weights on the GPU and in RAM, cache, "
+		"hidden states), not '%.60s'", s);
 }
 
 static int parse_percent(struct plan *plan, struct err *err)
@@ -126,7 +126,8 @@ static int parse_percent(struct plan *plan, struct err *err)
 	double share[3][3];
 
 	for (int what = 0; what < 3; what++) {
-		if (next_share(&at, &share[what][0], err) || next_share(&at, &share[what][1], err))
+		if (next_share(plan->flags->percent, &at, &share[what][0], err) ||
+			next_share(plan->flags->percent, &at, &share[what][1], err))
 			return -1;
 		share[what][2] = 100 - share[what][0] - share[what][1];
 		if (share[what][2] < 0)
@@ -420,14 +421,16 @@ static const char *advise(const struct plan *plan, const struct engine_job *job,
 	fill(&by_hand, job, &tried, a);
 	uint64_t more = resident_bytes(plan, &tried), now = resident_bytes(plan, p);
 	arena_rewind(a, mark);
+	const char *flag = arena_printf(a, "--percent %d %g %g %g %s", most, by_hand.weight[1], plan->cache[0], plan->cache[1],
+		plan->hidden_memory == plan->gpu_memory ? "100 0" : "0 100");
 	if (ledger_missing(&p->ledger, plan->gpu_memory))
-		return arena_printf(a, "with flags.percent=\"%d %g …\" the GPU would hold it", most, by_hand.weight[1]);
+		return arena_printf(a, "%s would fit the GPU", flag);
 	if (!ledger_fits(&p->ledger))
 		return "RAM is short: more on disk (smaller second numbers of --percent), or a smaller block, is needed";
 	if (more <= now)
 		return "no further whole tensor of a layer fits in GPU memory";
-	return arena_printf(a, "--percent %d %g … would keep %.1f GiB of weights on the GPU instead of %.1f", most,
-		by_hand.weight[1], (double)more / 1073741824.0, (double)now / 1073741824.0);
+	return arena_printf(a, "%s would keep %.1f GiB of weights on the GPU instead of %.1f", flag,
+		(double)more / 1073741824.0, (double)now / 1073741824.0);
 }
 
 static int flexgen_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)

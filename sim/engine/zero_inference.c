@@ -46,7 +46,7 @@ static const int group_operations[MODEL_GROUP_N] = {
 
 struct zero_flags {
 	bool cpu_offload, disk_offload, kv_offload, pin_memory, use_gds, prefetch;
-	uint64_t quant_bits, buffer_count;
+	uint64_t quant_bits, num_gpus, buffer_count;
 	double resident_params, buffer_size;
 	const char *bucket, *live;
 };
@@ -57,6 +57,7 @@ static const struct param zero_flag[] = {
 	PARAM_FLAG(struct zero_flags, kv_offload, "kv-offload", "no", "the cache lives in RAM and the CPU attends to it"),
 	PARAM_COUNT(struct zero_flags, quant_bits, "quant-bits", "16", 4, 16,
 		"bits of weights; 4 goes with the scenario's quant: zero-int4-g64"),
+	PARAM_COUNT(struct zero_flags, num_gpus, "num_gpus", "0", 0, MAX_RANKS, "GPUs that work together; 0: all"),
 	PARAM_FLAG(struct zero_flags, pin_memory, "pin-memory", "no", "weights in RAM are pinned"),
 	PARAM_FLAG(struct zero_flags, use_gds, "use_gds", "no", "the drive writes to GPU memory itself"),
 	PARAM_FLAG(struct zero_flags, prefetch, "prefetch", "yes", "parameters are fetched ahead, within the window"),
@@ -77,7 +78,7 @@ static const struct engine_alias zero_alias[] = {
 static const struct engine_ignored zero_ignored[] = {
 	{"model", true}, {"dummy", false}, {"loops", true}, {"batch-size", true}, {"prompt-len", true}, {"gen-len", true},
 	{"local_rank", true}, {"offload-dir", true}, {"log-file", true}, {"verbose", true}, {"quant_group_size", true},
-	{"quant-group-size", true}, {"pin_kv_cache", true}, {"async_kv_offload", true}, {"num_gpus", true}, {"num_nodes", true},
+	{"quant-group-size", true}, {"pin_kv_cache", true}, {"async_kv_offload", true}, {"num_nodes", true},
 	{"cut-gen-len", true}, {"deepspeed", false}, {"zero-stage", true},
 };
 
@@ -123,7 +124,7 @@ static int plan_init(struct plan *plan, const struct engine_job *job, struct err
 		.ram = hw_first_memory(hw, HW_MEMORY_RAM), .drive = hw_first_memory(hw, HW_MEMORY_DRIVE)};
 	for (int d = 0; d < hw->n_devices; d++)
 		if (hw->devices[d].kind == HW_DEVICE_GPU && hw->memories[hw->devices[d].memory].kind == HW_MEMORY_GPU &&
-			plan->n_ranks < MAX_RANKS)
+			(uint64_t)plan->n_ranks < (f->num_gpus ? f->num_gpus : MAX_RANKS))
 			plan->rank[plan->n_ranks++] = d;
 	if (plan->n_ranks == 0)
 		return err_set(err, ERR_INPUT, "zero-inference needs a GPU with memory of its own");
@@ -235,8 +236,9 @@ static const char *advise(const struct plan *plan, const struct placement *p, st
 							   "cpu-offload would free GPU memory";
 	if (!f->cpu_offload && !f->disk_offload)
 		return "nothing is offloaded";
-	return arena_printf(a, "%.1f GiB of GPU memory are free: %.1f thousand million parameters more could stay there",
-		(double)room / 1073741824.0, (double)room / each / 1e9);
+	return arena_printf(a, "%.1f GiB of GPU memory are free: gpu_resident_params=%.2ge9 would stay there",
+		(double)room / 1073741824.0,
+		fmin(f->resident_params + (double)room / each, (double)p->model->params_total) / 1e9);
 }
 
 static int zero_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
@@ -338,6 +340,7 @@ static void begin_read(struct zero *s, struct module *m)
 {
 	struct eager *e = &s->e;
 
+	exec_label(e->x, m->layer, m->group);
 	eager_busy(e, hw_num_value(&e->cost->copy_submit_s));
 	m->read = exec_copy_aside(e->x, s->plan->drive, s->plan->flags->use_gds ? e->gpu_memory : e->ram, m->bytes, true,
 		e->host, 0);
@@ -383,6 +386,7 @@ static void issue(struct zero *s, struct module *m)
 		begin_read(s, m);
 	if (m->status == READING)
 		end_reads(s);
+	exec_label(e->x, m->layer, m->group);
 	eager_busy(e, hw_num_value(&e->cost->gpu_alloc_s));
 	if (s->plan->n_ranks > 1)
 		s->copies = gather(s, m->bytes);
@@ -435,7 +439,6 @@ static void enter(struct zero *s, size_t i)
 {
 	struct module *m = &s->module[i];
 
-	exec_label(s->e.x, m->layer, m->group);
 	if (m->resident)
 		return;
 	if (m->status != ISSUED)
@@ -446,7 +449,6 @@ static void enter(struct zero *s, size_t i)
 	double begun = prefetch(s, i + 1);
 	if (s->plan->flags->disk_offload)
 		prefetch_reads(s, i + 1, begun);
-	exec_label(s->e.x, m->layer, m->group);
 }
 
 static void leave(struct zero *s, size_t i)
@@ -461,6 +463,7 @@ static void run_module(struct zero *s, size_t i, double rows, double share, doub
 	const struct module *m = &s->module[i];
 
 	enter(s, i);
+	exec_label(s->e.x, m->layer, m->group);
 	if (s->plan->flags->quant_bits < 16)
 		eager_elementwise(&s->e, share * (m->bytes + m->params * EXPANDED_BYTES), 1);
 	eager_multiply(&s->e, share * m->params * HIDDEN_ELEMENT_BYTES, 2 * rows * m->params, operations);
@@ -481,6 +484,7 @@ static void run_embedding(struct zero *s, double rows)
 
 	for (int i = first; i < first + n; i++) {
 		enter(s, (size_t)i);
+		exec_label(s->e.x, MODEL_NO_LAYER, MODEL_EMBED);
 		eager_elementwise(&s->e, 3 * rows * m->hidden * HIDDEN_ELEMENT_BYTES, group_operations[MODEL_EMBED]);
 		leave(s, (size_t)i);
 	}
