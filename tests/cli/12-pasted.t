@@ -51,4 +51,45 @@ ok 'another dtype' refuses 1:36 'dtype bfloat16 is not --quant f16' 'infer_auto_
 ok 'twice' refuses 1:55 "'max_memory' is there twice" 'infer_auto_device_map(model, max_memory={0: "22GiB"}, max_memory={})'
 ok 'flag of llama-server' sh -c "'$OFFSIM' predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \
 	llama-server -m x.gguf -ngl 40 --foo 3 2>&1 | grep -qF 'command line:1:32: unknown flag'"
+
+# FlexGen: starter, module, the hub's name, the block as the batch; DeepSpeed: launcher, script, workload.
+flexgen() { # COMMAND [WORD...]
+	flexgen_command=$1
+	shift
+	"$OFFSIM" "$flexgen_command" --machine gcp-t4-208gb -- python3 -m flexllmgen.flex_opt --model facebook/opt-30b "$@"
+}
+zero() { # COMMAND [WORD...]
+	zero_command=$1
+	shift
+	"$OFFSIM" "$zero_command" --machine server-a100-80gb -- deepspeed --num_gpus 1 run_model.py "$@"
+}
+says() { # TEXT COMMAND...
+	says_text=$1
+	shift
+	"$@" >"$tmp/out" 2>&1
+	grep -qF -- "$says_text" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+block='--percent 0 100 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3'
+# shellcheck disable=SC2086
+{
+ok 'the block is the batch' says 'batch 144, prompt 512, generate 32' flexgen place $block
+ok 'workload of flex_opt' says 'batch 4, prompt 256, generate 8' flexgen place --prompt-len 256 --gen-len 8
+ok 'predict' says 'end to end' flexgen predict $block --cpu --debug fewer_batch --path _DUMMY_
+ok 'what would fit' says '--percent 25 75 0 100 0 100 would keep 4.6 GiB' flexgen place $block
+ok '4 bits' says 'opt-30b flexgen-int4-g64' flexgen place $block --compress-weight --compress-cache
+ok 'switches of Python' says 'does not fit' flexgen place --overlap False --pin-weight 0
+}
+ok 'does not fit' fails 3 flexgen predict
+ok 'five shares' says "flag 'percent' is six numbers" flexgen place --percent 20 80 0 100 0
+ok 'shares above 100' says "flag 'percent': 60 and 50 are more than 100" flexgen place --percent 60 50 0 100 0 100
+ok 'misspelt flag of flex_opt' says "unknown flag '--percen' of flexgen; did you mean 'percent'?" flexgen place --percen 1
+ok 'no argument of its own' says "'x' is no flag of flexgen" flexgen place --compress-cache x
+ok 'run_model.py' says 'batch 8, prompt 512, generate 32' zero predict --model bigscience/bloom-176b --batch-size 8 \
+	--cpu-offload --quant_bits 4 --kv-offload
+ok 'resident parameters' says 'gpu_resident_params=' zero place --model facebook/opt-30b --cpu-offload
+ok 'both offloads' says "'cpu-offload' and 'disk-offload' exclude each other" zero place --model facebook/opt-30b \
+	--cpu-offload --disk-offload
+ok 'misspelt flag of run_model.py' says "did you mean 'kv-offload'?" zero place --model facebook/opt-30b --kv-ofload
+ok 'misspelt program' says "did you mean 'run_model.py'?" "$OFFSIM" place --machine server-a100-80gb --model opt-30b -- \
+	deepspeed run_modle.py
 finish
