@@ -494,9 +494,10 @@ static void order_stages(struct flexgen *s, const struct model *m, bool projecte
 	s->n_stages = n;
 }
 
-static void label(struct flexgen *s, const struct stage *j)
+static void label(struct flexgen *s, const struct stage *j, enum exec_of of)
 {
 	exec_label(s->e.x, j->layer, j->embed ? MODEL_EMBED : j->output ? MODEL_OUTPUT : j->attention ? MODEL_ATTN : MODEL_FFN);
+	exec_moves(s->e.x, of);
 }
 
 /* From disk or pageable memory through a helper's pinned buffer, one hop after the other. */
@@ -589,7 +590,7 @@ static void load_cache(struct flexgen *s, const struct stage *j)
 
 	if (!s->decode || !j->attention)
 		return;
-	label(s, j);
+	label(s, j, EXEC_CACHE);
 	double entries = (double)(s->entries - s->new_entries), each = entries * entry_bytes(s, j->layer);
 	int to = s->flags->cpu_cache_compute ? e->ram : e->gpu_memory;
 	if (h->disk)
@@ -612,7 +613,7 @@ static void store_cache(struct flexgen *s, const struct stage *j, op_ref after)
 
 	if (!j->attention)
 		return;
-	label(s, j);
+	label(s, j, EXEC_CACHE);
 	double each = (double)s->new_entries * entry_bytes(s, j->layer);
 	if (h->gpu)
 		eager_elementwise(e, 2 * (double)h->gpu * each, 2);
@@ -635,7 +636,7 @@ static void move_hidden(struct flexgen *s, int from, int to)
 /* What layer j has made of a batch: to its home; tokens to the host, which waits for them. */
 static void store_hidden(struct flexgen *s, const struct stage *j)
 {
-	label(s, j);
+	label(s, j, EXEC_HIDDEN);
 	if (!j->output) {
 		move_hidden(s, s->e.gpu_memory, s->plan->hidden_memory);
 		return;
@@ -646,7 +647,7 @@ static void store_hidden(struct flexgen *s, const struct stage *j)
 
 static void load_hidden(struct flexgen *s, const struct stage *j)
 {
-	label(s, j);
+	label(s, j, EXEC_HIDDEN);
 	if (j->embed)
 		eager_copy(&s->e, s->e.ram, s->e.gpu_memory, (double)s->rows * 4, true, 1);
 	else
@@ -738,6 +739,7 @@ static void compute(struct flexgen *s, const struct stage *j)
 	if (j->attention) {
 		/* Four products, with attention between the third and the last. */
 		multiply(s, j->layer, MODEL_ATTN, (double)s->rows, 0, ATTENTION_MATRICES, ATTENTION_KERNELS);
+		exec_moves(s->e.x, EXEC_CACHE);
 		if (s->decode)
 			attend(s, j->layer);
 		else

@@ -523,6 +523,7 @@ static void run_attention(struct zero *s, const struct trace_access *read, doubl
 	const struct model_layer *l = &p->model->layers[read->layer];
 	int n = s->count[read->layer][MODEL_ATTN];
 
+	exec_moves(s->e.x, EXEC_CACHE);
 	if (s->plan->flags->kv_offload)
 		attend_on_cpu(s, read, fresh, decode);
 	else

@@ -32,7 +32,7 @@ void eager_move(struct eager *e, double bytes)
 		.bytes = bytes,
 		.dtype = HW_FP32,
 		.read_share = hw_num_value(&e->cost->host_copy),
-		.latency_s = hw_num_value(&e->x->placement->machine->devices[e->cpu].launch_s),
+		.latency_s = hw_num_value(&e->cost->host_op_s),
 	};
 
 	e->host = exec_kernel(e->x, e->cpu, &work, e->host, 0);
@@ -51,13 +51,16 @@ void eager_sync(struct eager *e)
 	e->aside = 0;
 }
 
+/* The thread launches one kernel after another; the last cannot end before it was launched. */
 static void run(struct eager *e, struct platform_work work, double kernels)
 {
 	const struct hw_device *d = &e->x->placement->machine->devices[e->gpu];
 
 	work.dtype = platform_dtype(d, quant_find("f16"));
 	work.latency_s = kernels * hw_num_value(&e->cost->gpu_kernel_s);
-	e->stream = exec_kernel(e->x, e->gpu, &work, e->stream, e->host);
+	op_ref kernel = exec_kernel(e->x, e->gpu, &work, e->stream, e->host);
+	eager_busy(e, kernels * hw_num_value(&e->cost->host_op_s));
+	e->stream = exec_join(e->x, kernel, e->host);
 }
 
 void eager_multiply(struct eager *e, double bytes, double flops, double kernels)

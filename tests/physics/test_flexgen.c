@@ -47,7 +47,7 @@ START_TEST(cpu_attends_on_the_main_thread)
 		"copy 0 ffn\nkernel 0 attn\n"                                          /* weights of the MLP; expansion for k = 1 */
 		"kernel 0 attn\ncopy 0 attn\nkernel 0 attn\ncopy 0 attn\n"             /* q, k, v; q out; the CPU; result in */
 		"kernel 0 attn\ncopy 0 attn\nkernel 0 attn\ncopy 0 attn\ncopy 0 attn\n" /* the same, then entries of k = 0 */
-		"copy 0 attn\nkernel 0 ffn\ncopy -1 output\n"                          /* entries of k = 1; weights of the output */
+		"kernel 0 ffn\ncopy 0 attn\ncopy -1 output\n"                          /* entries of k = 1; weights of the output */
 		"kernel 0 ffn\n"
 		"kernel -1 output\ncopy -1 embed\n"
 		"copy -1 output\ncopy -1 embed\nkernel -1 output\ncopy -1 output\n"    /* tokens */
