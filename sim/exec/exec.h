@@ -125,6 +125,8 @@ void exec_label(struct exec *x, int layer, enum model_group g);
 enum exec_of exec_moves(struct exec *x, enum exec_of of);
 /* A copy, in the stream of its unit. Waits for `after` (0: nothing) besides. With no bytes it only joins the two. */
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
+/* The same in no stream: it takes its turn at the unit when what it waits for has ended. */
+op_ref exec_copy_aside(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
 /* A kernel on a device, no stream; with neither bytes nor flops it only joins the two, after its latency. */
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2);
 /* The same with its bytes in another memory, which it reads over the link; it has some. rate_share: of the link's rate. */
