@@ -191,7 +191,9 @@ op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work,
 	if (work->bytes <= 0 && work->flops <= 0)
 		return exec_wait(x, work->latency_s, exec_join(x, after, after2));
 	platform_kernel(&x->platform, device, work, &path, &op);
-	return add(x, EXEC_KERNEL, &op, (struct exec_added){.device = device, .work = work}, after, after2);
+	struct exec_added what = {
+		.from = x->placement->machine->devices[device].memory, .device = device, .work = work};
+	return add(x, EXEC_KERNEL, &op, what, after, after2);
 }
 
 op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, const struct platform_work *work,
@@ -201,7 +203,7 @@ op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share
 	struct sim_op op;
 
 	platform_kernel_far(&x->platform, device, memory, rate_share, work, &path, &op);
-	return add(x, EXEC_KERNEL, &op, (struct exec_added){.device = device, .work = work}, after, after2);
+	return add(x, EXEC_KERNEL, &op, (struct exec_added){.from = memory, .device = device, .work = work}, after, after2);
 }
 
 op_ref exec_send(struct exec *x, int from, int to, double bytes, bool direct, op_ref after)

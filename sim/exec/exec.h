@@ -69,7 +69,7 @@ static inline enum exec_of exec_tag_of(uint32_t tag)
 struct exec_added {
 	op_ref ref, after[2];           /* after: 0 where there is none */
 	const struct sim_op *op;        /* its tag says what it is */
-	int from, to;                   /* copies: memories */
+	int from, to;                   /* memories of a copy; from: that a kernel reads, too */
 	bool pinned;
 	int device;                     /* kernels */
 	const struct platform_work *work;
