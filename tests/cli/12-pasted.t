@@ -117,6 +117,6 @@ ok 'resident parameters' prints 'gpu_resident_params=' zero place --model facebo
 ok 'both offloads' prints "'cpu-offload' and 'disk-offload' exclude each other" zero place --model facebook/opt-30b \
 	--cpu-offload --disk-offload
 ok 'misspelt flag of run_model.py' prints "did you mean 'kv-offload'?" zero place --model facebook/opt-30b --kv-ofload
-ok 'misspelt program' prints "did you mean 'run_model.py'?" "$OFFSIM" place --machine server-a100-80gb --model opt-30b -- \
+ok 'misspelt program' prints "only 'deepspeed ... run_model.py' is known" "$OFFSIM" place --machine server-a100-80gb --model opt-30b -- \
 	deepspeed run_modle.py
 finish
