@@ -501,7 +501,8 @@ static struct cost_rate *copy_rates(const struct cost_rate *rows, int n, struct 
 {
 	struct cost_rate *copy = arena_array(a, struct cost_rate, (size_t)n);
 
-	memcpy(copy, rows, (size_t)n * sizeof(*rows));
+	for (int i = 0; i < n; i++)
+		copy[i] = rows[i];
 	return copy;
 }
 

@@ -21,7 +21,7 @@ START_TEST(block_goes_layer_by_layer)
 		"kernel 0 attn\ncopy -1 embed\ncopy 0 attn\ncopy 0 attn\nkernel -1 embed\n" /* cache of attention's k = 0 */
 		/* attention */
 		"copy 0 ffn\nkernel 0 attn\ncopy -1 embed\ncopy 0 attn\ncopy 0 attn\nkernel 0 attn\nkernel 0 attn\n"
-		"copy 0 attn\ncopy 0 ffn\ncopy 0 attn\nkernel 0 attn\nkernel 0 attn\n" /* hidden out, in; entries of k = 0 out */
+		"copy 0 attn\ncopy 0 ffn\nkernel 0 attn\ncopy 0 attn\nkernel 0 attn\n" /* hidden out, in; entries of k = 0 out */
 		/* MLP */
 		"copy 0 attn\ncopy 0 attn\ncopy -1 output\ncopy 0 ffn\nkernel 0 ffn\n" /* hidden, entries of k = 1; weights */
 		"copy 0 ffn\ncopy -1 output\nkernel 0 ffn\n"
