@@ -59,7 +59,8 @@ static int airllm_place(const struct engine_job *job, struct placement *p, struc
 	p->kv_context = trace_max_context(job->trace);
 	divide_resident(p);
 	for (int t = 0; t < job->model->n_tensors; t++)
-		p->tensor[t] = divide_away(p, drive, PLACE_STREAMED);
+		if (p->tensor[t].memory != PLACE_LEFT_OUT)
+			p->tensor[t] = divide_away(p, drive, PLACE_STREAMED);
 	for (uint32_t i = 0; i < job->model->n_layer; i++) {
 		uint64_t bytes = place_layer_bytes(job->model, (int)i);
 		largest = bytes > largest ? bytes : largest;

@@ -33,7 +33,7 @@ int bring_check(const struct bring *b, struct err *err)
 void bring_place_groups(const struct bring *b, struct placement *p, int memory)
 {
 	for (uint32_t i = 0; i < p->model->n_layer; i++)
-		if (in_group(b, i))
+		if (in_group(b, i) && !p->model->layers[i].draft)
 			place_layer(p, (int)i, divide_away(p, memory, PLACE_STREAMED), p->kv[i]);
 }
 
@@ -110,7 +110,7 @@ void bring_init(struct bring *b, struct ranks *r, const struct placement *p, str
 	b->placement = p;
 	b->n = 0;
 	for (uint32_t i = 0; i < p->model->n_layer; i++)
-		b->n += in_group(b, i);
+		b->n += in_group(b, i) && !p->model->layers[i].draft;
 	/* The first ones are there before the first step. */
 	b->copied = arena_alloc_array(a, b->n, sizeof(*b->copied));
 	r->ops = &ops;

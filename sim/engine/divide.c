@@ -16,6 +16,10 @@ int divide_init(struct placement *p, const struct engine_job *job, uint64_t n, c
 		return err_set(err, ERR_INPUT, "the machine has no GPU, without which this engine does not run");
 	if (n > (uint64_t)gpus)
 		return err_set(err, ERR_INPUT, "flag '%s': the machine has %d GPU%s", flag, gpus, gpus == 1 ? "" : "s");
+	for (uint32_t i = 0; i < job->model->n_layer; i++)
+		if (job->model->layers[i].n_head % n)
+			return err_set(err, ERR_INPUT, "flag '%s': the %u heads of a layer cannot be divided over %llu GPUs", flag,
+				job->model->layers[i].n_head, (unsigned long long)n);
 	place_init(p, job->model, hw, a);
 	p->rows.n = (int)n;
 	/* GPUs are neighbours in the list of devices. */

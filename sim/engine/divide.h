@@ -7,7 +7,8 @@
 
 #include "sim/engine/engine_table.h"
 
-/* place_init, and p->rows with n equal shares. flag: what asked for so many, for the message when there are fewer. */
+/* place_init, and p->rows with n equal shares. flag: what asked for so many, for the message when there are fewer or heads
+   cannot be divided over them. */
 int divide_init(struct placement *p, const struct engine_job *job, uint64_t n, const char *flag, struct arena *a,
 	struct err *err);
 /* On the GPUs; in another memory, from where away (PLACE_STREAMED, PLACE_ZERO_COPY; the same for all) gets it to them. */

@@ -52,6 +52,8 @@ static int fill(const struct engine_job *job, uint32_t resident, struct placemen
 	p->kv_context = trace_max_context(job->trace);
 	divide_resident(p);
 	for (uint32_t i = resident; i < job->model->n_layer; i++) {
+		if (job->model->layers[i].draft)
+			continue;
 		place_layer(p, (int)i, divide_away(p, ram, PLACE_STREAMED), p->kv[i]);
 		uint64_t bytes = place_layer_bytes(job->model, (int)i);
 		largest = bytes > largest ? bytes : largest;

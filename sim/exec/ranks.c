@@ -42,16 +42,15 @@ static void exchange(struct ranks *r, double bytes)
 	struct exec *x = r->walk.x;
 	const struct cost *c = r->cost;
 	enum hw_link_kind kind = link_kind(r, memory(r, 0), memory(r, 1));
-	bool direct = r->direct || kind == HW_LINK_C2C;
 	double fixed_s = hw_num_value(kind == HW_LINK_NVLINK ? &c->reduce_nvlink_s :
-				 direct ? &c->reduce_pcie_s : &c->reduce_host_s) + (r->n - 2) * hw_num_value(&c->reduce_rank_s);
+				 r->direct ? &c->reduce_pcie_s : &c->reduce_host_s) + (r->n - 2) * hw_num_value(&c->reduce_rank_s);
 	op_ref met = 0, sent = 0;
 
 	for (int i = 0; i < r->n; i++)
 		met = exec_join(x, met, r->last[i]);
 	met = exec_wait(x, fixed_s, met);
 	for (int i = 0; i < r->n; i++)
-		sent = exec_join(x, sent, exec_send(x, memory(r, i), memory(r, (i + 1) % r->n), bytes, direct, met));
+		sent = exec_join(x, sent, exec_send(x, memory(r, i), memory(r, (i + 1) % r->n), bytes, r->direct, met));
 	for (int i = 0; i < r->n; i++)
 		r->last[i] = sent;
 }
