@@ -39,7 +39,7 @@ struct sglang_flags {
 
 static const struct param sglang_flag[] = {
 	PARAM_COUNT(struct sglang_flags, tp, "tp-size", "1", 1, PLACE_MAX_ROWS, "GPUs that divide every matrix"),
-	PARAM_REAL(struct sglang_flags, offload_gib, "cpu-offload-gb", UNIT_COUNT, "0", 0, 1e6,
+	PARAM_REAL(struct sglang_flags, offload_gib, "cpu-offload-gb", UNIT_PLAIN, "0", 0, 1e6,
 		"GiB of weights a GPU that lie in host memory and are copied before each use"),
 	PARAM_COUNT(struct sglang_flags, group_size, "offload-group-size", "0", 0, 65536,
 		"of every so many layers the last are brought ahead; 0: none"),

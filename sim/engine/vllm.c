@@ -80,7 +80,7 @@ static const struct param vllm_flag[] = {
 		"rows of a pass; 0: 8192 on GPUs from 70 GiB on, else 2048"),
 	PARAM_COUNT(struct vllm_flags, max_seqs, "max-num-seqs", "0", 0, 1e6, "sequences at once; 0: as many as there are"),
 	PARAM_COUNT(struct vllm_flags, block, "block-size", "16", 1, 4096, "tokens of a block of the cache"),
-	PARAM_REAL(struct vllm_flags, kv_offload_gib, "kv-offloading-size", UNIT_COUNT, "0", 0, 1e6,
+	PARAM_REAL(struct vllm_flags, kv_offload_gib, "kv-offloading-size", UNIT_PLAIN, "0", 0, 1e6,
 		"GiB of host memory for blocks of the cache; the workload's depth is loaded from there"),
 	PARAM_CHOICE(struct vllm_flags, kv_backend, "kv-offloading-backend", "native", kv_backends, "both are modelled alike"),
 	PARAM_TEXT(struct vllm_flags, kv_transfer, "kv-transfer-config", "",
@@ -299,7 +299,7 @@ static int vllm_place(const struct engine_job *job, struct placement *p, struct 
 		return -1;
 	if (strcmp(f->offload_gb, "auto") == 0)
 		gib = least_offload(&plan, a);
-	else if (units_parse(f->offload_gb, UNIT_COUNT, &gib, err) || gib < 0)
+	else if (units_parse(f->offload_gb, UNIT_PLAIN, &gib, err) || gib < 0)
 		return err_set(err, ERR_INPUT, "flag 'cpu-offload-gb' must be a number of GiB or auto, not '%s'", f->offload_gb);
 	if (gib > 0 && f->group_size)
 		return err_set(err, ERR_INPUT, "flag 'cpu-offload-gb' and 'offload-group-size' exclude each other");

@@ -54,13 +54,13 @@ ok 'flag of llama-server' sh -c "'$OFFSIM' predict --machine desktop-rtx4090-ddr
 serves() { # FLAG... : they are taken by vllm serve
 	"$OFFSIM" predict --machine server-h100 -- vllm serve llama-3.1-8b "$@"
 }
-ok 'vllm serve' serves --cpu-offload-gb 4 --max-model-len 4096 --port 8000 --enable-prefix-caching
+ok 'vllm serve' serves --cpu-offload-gb 2.5 --max-model-len 4096 --port 8000 --enable-prefix-caching
 ok 'its model by a name of ours' "$OFFSIM" predict --machine server-h100 --model llama-3.1-8b -- \
 	vllm serve meta-llama/Llama-3.1-8B-Instruct --kv-cache-dtype fp8
 ok 'as a module' "$OFFSIM" predict --machine server-h100 -- python3 -m vllm.entrypoints.openai.api_server \
 	--model llama-3.1-8b --enforce-eager
 ok 'sglang' "$OFFSIM" predict --machine server-h100 -- python -m sglang.launch_server --model-path llama-3.1-8b \
-	--cpu-offload-gb 4
+	--cpu-offload-gb 2.5
 says() { # STATUS MESSAGE COMMAND...
 	says_status=$1 says_message=$2
 	shift 2
