@@ -19,6 +19,7 @@ const struct cmd cmd_table[] = {
 	{"sweep", cmd_sweep, "simulate a scenario's 'sweep' grid, in parallel, resumable"},
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"timeline", cmd_timeline, "what each device, link and memory did when, for Perfetto"},
+	{"replay", cmd_replay, "run a scenario's own operations on this machine, beside the simulation"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
 	{"hw", cmd_hw, "list and show machines and their parts"},
 	{"model", cmd_model, "list and show models"},
