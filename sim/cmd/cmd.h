@@ -33,6 +33,7 @@ int cmd_model(int argc, char **argv);
 int cmd_place(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_timeline(int argc, char **argv);

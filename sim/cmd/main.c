@@ -20,6 +20,7 @@ const struct cmd cmd_table[] = {
 	{"calibrate", cmd_calibrate, "put what benchmark programs measured into a machine's profile"},
 	{"validate", cmd_validate, "hold predictions against a corpus of published measurements"},
 	{"timeline", cmd_timeline, "what each device, link and memory did when, for Perfetto"},
+	{"replay", cmd_replay, "run a scenario's own operations on this machine, beside the simulation"},
 	{"plot", cmd_plot, "draw a figure from results.db with gnuplot"},
 	{"calibrate", cmd_calibrate, "measure this machine: memory, processors, a drive; write its profile"},
 	{"hw", cmd_hw, "list and show machines and their parts, describe this one"},

@@ -394,12 +394,16 @@ static op_ref compute_on_cpu(const struct expertcache *s, const struct place_par
 	const struct plan *plan = s->plan;
 	double hidden = (double)s->chain.step->n_tokens * x->placement->model->hidden * HIDDEN_ELEMENT_BYTES;
 
+	exec_moves(x, EXEC_HIDDEN);
 	if (plan->gpu >= 0)
 		after = exec_copy(x, plan->near_memory, plan->ram, hidden, true, after, 0);
+	exec_moves(x, EXEC_WEIGHTS);
 	after = multiply(s, plan->cpu, part, n * expert_bytes, flops, MODEL_EXPERTS, after, 0);
+	exec_moves(x, EXEC_HIDDEN);
 	if (plan->gpu >= 0)
 		after = exec_copy(x, plan->ram, plan->near_memory, hidden, true,
 			exec_wait(x, s->chain.crossing_s, after), 0);
+	exec_moves(x, EXEC_WEIGHTS);
 	return after;
 }
 

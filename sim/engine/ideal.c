@@ -429,6 +429,7 @@ static const struct trace_access *run_layer(struct exec *x, struct ideal *s, con
 			a++;
 			break;
 		case TRACE_KV_READ:
+			exec_moves(x, EXEC_CACHE);
 			run_attention(x, s, a, n_new, buffer_free);
 			a++;
 			break;

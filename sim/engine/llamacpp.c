@@ -611,9 +611,13 @@ static void multiply_divided(struct llamacpp *s, const struct model_tensor *t, i
 			continue;
 		}
 		submitted = exec_wait(x, hw_num_value(&s->cost->copy_submit_s), submitted);
+		exec_moves(x, EXEC_HIDDEN);
 		op_ref at = exec_copy(x, home, memory, input_bytes, true, submitted, 0);
+		exec_moves(x, EXEC_WEIGHTS);
 		at = multiply(s, device, t->type, bytes, flops, 1, at);
+		exec_moves(x, EXEC_HIDDEN);
 		done = exec_join(x, done, exec_copy(x, memory, home, n * outputs * HIDDEN_ELEMENT_BYTES, true, at, 0));
+		exec_moves(x, EXEC_WEIGHTS);
 	}
 	s->chain.last = done;
 }

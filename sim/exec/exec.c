@@ -32,6 +32,12 @@ void exec_init(struct exec *x, const struct placement *p, const struct trace *t,
 	sim_init(&x->sim, &config, a);
 }
 
+static void report(struct exec *x, const struct exec_added *o)
+{
+	if (x->on_added)
+		x->on_added(x->on_added_ctx, o);
+}
+
 static int add_step(struct exec *x, struct err *err)
 {
 	uint64_t i = x->next++;
@@ -50,6 +56,7 @@ static int add_step(struct exec *x, struct err *err)
 	x->step_end = sim_add(&x->sim, &end);
 	sim_depend(&x->sim, x->step_end, last);
 	sim_commit(&x->sim, x->step_end);
+	report(x, &(struct exec_added){.ref = x->step_end, .after = {last}, .op = &end, .step = &step});
 	return 0;
 }
 
@@ -105,12 +112,28 @@ void exec_spans(struct exec *x, sim_span_fn *span, void *ctx)
 	x->sim.config.span_ctx = ctx;
 }
 
+void exec_additions(struct exec *x, exec_added_fn *added, void *ctx)
+{
+	x->on_added = added;
+	x->on_added_ctx = ctx;
+}
+
 void exec_label(struct exec *x, int layer, enum model_group g)
 {
 	x->label = (uint32_t)g << 16 | (uint16_t)layer;
 }
 
-static op_ref add(struct exec *x, enum exec_kind kind, struct sim_op *op, op_ref after, op_ref after2)
+enum exec_of exec_moves(struct exec *x, enum exec_of of)
+{
+	enum exec_of before = exec_tag_of(x->label);
+
+	x->label = (x->label & ~(UINT32_C(0xf) << 24)) | (uint32_t)of << 24;
+	return before;
+}
+
+/* what: all but ref, after and op, which are filled in here. */
+static op_ref add(struct exec *x, enum exec_kind kind, struct sim_op *op, struct exec_added what, op_ref after,
+	op_ref after2)
 {
 	op->tag = (uint32_t)kind << 28 | x->label;
 	op_ref ref = sim_add(&x->sim, op);
@@ -118,6 +141,11 @@ static op_ref add(struct exec *x, enum exec_kind kind, struct sim_op *op, op_ref
 	sim_depend(&x->sim, ref, after);
 	sim_depend(&x->sim, ref, after2);
 	sim_commit(&x->sim, ref);
+	what.ref = ref;
+	what.after[0] = after;
+	what.after[1] = after2;
+	what.op = op;
+	report(x, &what);
 	return ref;
 }
 
@@ -129,7 +157,7 @@ op_ref exec_join(struct exec *x, op_ref a, op_ref b)
 		return a;
 
 	struct sim_op op = {.unit = SIM_NONE, .stream = SIM_NONE, .cap_resource = SIM_NONE};
-	return add(x, EXEC_JOIN, &op, a, b);
+	return add(x, EXEC_JOIN, &op, (struct exec_added){0}, a, b);
 }
 
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2)
@@ -141,7 +169,7 @@ op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op
 		return exec_join(x, after, after2);
 	platform_copy(&x->platform, from, to, bytes, pinned, x->overheads, &path, &op);
 	op.stream = op.unit;
-	return add(x, EXEC_COPY, &op, after, after2);
+	return add(x, EXEC_COPY, &op, (struct exec_added){.from = from, .to = to, .pinned = pinned}, after, after2);
 }
 
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2)
@@ -152,7 +180,7 @@ op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work,
 	if (work->bytes <= 0 && work->flops <= 0)
 		return exec_wait(x, work->latency_s, exec_join(x, after, after2));
 	platform_kernel(&x->platform, device, work, &path, &op);
-	return add(x, EXEC_KERNEL, &op, after, after2);
+	return add(x, EXEC_KERNEL, &op, (struct exec_added){.device = device, .work = work}, after, after2);
 }
 
 op_ref exec_wait(struct exec *x, double seconds, op_ref after)
@@ -164,5 +192,5 @@ op_ref exec_wait(struct exec *x, double seconds, op_ref after)
 		.stream = SIM_NONE,
 		.latency = sim_from_seconds(seconds),
 		.cap_resource = SIM_NONE};
-	return add(x, EXEC_WAIT, &op, after, 0);
+	return add(x, EXEC_WAIT, &op, (struct exec_added){0}, after, 0);
 }

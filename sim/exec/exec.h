@@ -42,6 +42,9 @@ typedef void exec_step_fn(void *ctx, const struct exec_record *r);
 /* What an operation was, in its tag. Step ends carry EXEC_STEP and the step's place in the run. */
 enum exec_kind { EXEC_STEP, EXEC_COPY, EXEC_KERNEL, EXEC_JOIN, EXEC_WAIT };
 
+/* What the bytes of an operation are. */
+enum exec_of { EXEC_WEIGHTS, EXEC_CACHE, EXEC_HIDDEN };
+
 static inline enum exec_kind exec_tag_kind(uint32_t tag)
 {
 	return (enum exec_kind)(tag >> 28);
@@ -57,6 +60,23 @@ static inline enum model_group exec_tag_group(uint32_t tag)
 	return (enum model_group)(tag >> 16 & 0xff);
 }
 
+static inline enum exec_of exec_tag_of(uint32_t tag)
+{
+	return (enum exec_of)(tag >> 24 & 0xf);
+}
+
+/* An operation was added: all that is known of it, valid during the call only. For who writes the graph down. */
+struct exec_added {
+	op_ref ref, after[2];           /* after: 0 where there is none */
+	const struct sim_op *op;        /* its tag says what it is */
+	int from, to;                   /* copies: memories */
+	bool pinned;
+	int device;                     /* kernels */
+	const struct platform_work *work;
+	const struct trace_step *step;  /* of a step's end */
+};
+typedef void exec_added_fn(void *ctx, const struct exec_added *o);
+
 struct exec {
 	struct sim sim;
 	struct platform platform;
@@ -65,13 +85,15 @@ struct exec {
 	exec_lower_fn *lower;
 	void *state;
 	bool overheads;             /* count latencies and launches */
-	uint32_t label;             /* layer and group that operations added now belong to */
+	uint32_t label;             /* layer, group and kind of bytes that operations added now belong to */
 	op_ref step_end;            /* of the step before the one being added: its token is known then */
 	uint64_t first, end, next;  /* steps of this run; next to be added */
 	enum trace_phase phase[EXEC_STEPS_AHEAD]; /* of the steps that are in, by number modulo */
 	struct exec_record record;  /* of the step that ended last */
 	exec_step_fn *on_step;
 	void *on_step_ctx;
+	exec_added_fn *on_added;    /* NULL: nobody wants to know */
+	void *on_added_ctx;
 	int failed;
 	struct err err;             /* of a step that could not be added */
 	struct arena *arena;
@@ -84,6 +106,9 @@ void exec_init(struct exec *x, const struct placement *p, const struct trace *t,
 /* Reports every operation that ends; between exec_init and exec_run. */
 void exec_spans(struct exec *x, sim_span_fn *span, void *ctx);
 
+/* Reports every operation that is added, in order; between exec_init and exec_run. */
+void exec_additions(struct exec *x, exec_added_fn *added, void *ctx);
+
 /* Simulates steps first .. first + n - 1 from an idle machine and reports the end of each, in order. Once for each
    exec_init. */
 int exec_run(struct exec *x, uint64_t first, uint64_t n, exec_step_fn *on_step, void *ctx, struct err *err);
@@ -94,8 +119,10 @@ void exec_release(struct exec *x);
 /* For engines. Streams of the core are numbered as units: what an engine puts into the stream of a unit runs
    there in the order added. */
 
-/* What is added from here on belongs to this group of this layer. */
+/* What is added from here on belongs to this group of this layer, and moves its weights. */
 void exec_label(struct exec *x, int layer, enum model_group g);
+/* What is added from here on moves other bytes of it. Returns what it was before. */
+enum exec_of exec_moves(struct exec *x, enum exec_of of);
 /* A copy, in the stream of its unit. Waits for `after` (0: nothing) besides. With no bytes it only joins the two. */
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
 /* A kernel on a device, no stream; with neither bytes nor flops it only joins the two, after its latency. */

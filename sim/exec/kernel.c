@@ -1,7 +1,14 @@
 #include "sim/exec/kernel.h"
 
+#include <math.h>
+
 /* From so many rows on a CPU multiplies by blocks. */
 #define MANY_ROWS 32
+
+static unsigned threads(const struct kernel_place *k)
+{
+	return k->device->kind == HW_DEVICE_CPU ? (unsigned)lround(k->thread_share * k->device->cores) : 0;
+}
 
 /* From one kernel, or one of the host's tasks, to the next. */
 static double node_s(const struct kernel_place *k)
@@ -26,6 +33,7 @@ struct platform_work kernel_multiply(const struct kernel_place *k, const struct 
 										      &k->cost->cpu_multiply_few[class]);
 	}
 	work.latency_s = nodes * node_s(k);
+	work.threads = threads(k);
 	return work;
 }
 
@@ -42,5 +50,6 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 		.compute_share = gpu ? hw_num_value(&k->cost->gpu_multiply[COST_16BIT]) :
 				       k->thread_share * hw_num_value(&k->cost->cpu_multiply_many[COST_16BIT]),
 		.latency_s = node_s(k),
+		.threads = threads(k),
 	};
 }

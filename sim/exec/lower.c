@@ -17,8 +17,10 @@ void lower_move_to(struct lower *l, int device)
 	double bytes = (double)l->step->n_tokens * p->model->hidden * l->hidden_elem_bytes;
 
 	if (from != to) {
+		enum exec_of before = exec_moves(l->x, EXEC_HIDDEN);
 		l->last = exec_wait(l->x, l->crossing_s, l->last);
 		l->last = exec_copy(l->x, from, to, bytes, true, l->last, 0);
+		exec_moves(l->x, before);
 	}
 	l->device = device;
 }
@@ -61,6 +63,7 @@ void lower_walk(struct lower *l, void *state, const struct lower_ops *ops)
 				2 * rows / p->model->layers[layer].n_expert, n_hit);
 			break;
 		case TRACE_KV_READ:
+			exec_moves(l->x, EXEC_CACHE);
 			ops->attention(state, a++);
 			break;
 		case TRACE_KV_WRITE:

@@ -66,6 +66,7 @@ struct platform_work {
 	double read_share;    /* of the memory's rate that it reaches alone; 0 means 1 */
 	double compute_share; /* of the device's arithmetic rate for dtype; 0 means 1 */
 	double latency_s;     /* launches, barriers, waits: before it begins */
+	unsigned threads;     /* of a CPU that do it; 0: one for each core. Said to real executors: the shares hold it already */
 };
 
 /* A kernel on a device: path, unit, cap, latency. */

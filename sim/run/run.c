@@ -775,6 +775,19 @@ static int place(const struct scenario *s, const struct trace *t, struct placeme
 	return -1;
 }
 
+struct run_stretch run_stretch(const struct trace *t, uint64_t n_steps)
+{
+	struct run_stretch s = {.decode = t->n_decode > 0};
+	uint64_t of_phase = s.decode ? t->n_decode : t->n_prefill;
+
+	s.n = n_steps < of_phase ? n_steps : of_phase;
+	s.first = (of_phase - s.n) / 2;
+	s.first_step = s.first + (s.decode ? t->n_prefill : 0);
+	s.begin = s.first_step < WARM_UP_STEPS ? 0 : s.first_step - WARM_UP_STEPS;
+	s.end = s.first_step + s.n + (s.first_step + s.n < t->n_prefill + t->n_decode);
+	return s;
+}
+
 void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a)
 {
 	if (s->recorded)

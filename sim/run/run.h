@@ -40,6 +40,17 @@ struct run_why {
 	struct run_gain gain[RUN_MAX_GAINS]; /* by share of the critical path */
 };
 
+/* Some steps from the middle of the decode (of the prefill where there is no decode), with those around them that are
+   simulated too: before, to fill the pipeline, and one behind, since a step also works for the next. */
+struct run_stretch {
+	bool decode;
+	uint64_t first;      /* of its phase, counted from 0 */
+	uint64_t n;          /* that count: no more than the phase has */
+	uint64_t begin, end; /* simulated: steps begin .. end - 1 of the trace */
+	uint64_t first_step; /* the first that counts, of the trace */
+};
+struct run_stretch run_stretch(const struct trace *t, uint64_t n_steps);
+
 /* The steps that a scenario takes. */
 void run_make_trace(struct trace *t, const struct scenario *s, struct arena *a);
 /* Places only: fits, memory, upper bound. p gets the placement (in the arena). */

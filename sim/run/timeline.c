@@ -6,8 +6,6 @@
 
 #include "base/vec.h"
 
-/* Steps before the first that counts: they fill the pipeline. */
-#define WARM_UP_STEPS 2
 #define OVERHEAD "overhead"
 
 struct recorder {
@@ -182,22 +180,20 @@ int timeline_simulate(const struct scenario *s, uint64_t n_steps, const volatile
 	run_make_trace(trace, s, a);
 	if (run_place(s, p, a, err))
 		return -1;
-	uint64_t all = trace->n_prefill + trace->n_decode;
-	t->decode = trace->n_decode > 0;
-	uint64_t of_phase = t->decode ? trace->n_decode : trace->n_prefill;
-	t->n_steps = n_steps < of_phase ? n_steps : of_phase;
-	t->first = (of_phase - t->n_steps) / 2;
-	r.first = t->first + (t->decode ? trace->n_prefill : 0);
+	struct run_stretch stretch = run_stretch(trace, n_steps);
+	t->decode = stretch.decode;
+	t->n_steps = stretch.n;
+	t->first = stretch.first;
+	r.first = stretch.first_step;
 	r.end = r.first + t->n_steps;
 	r.step_end = arena_array(a, sim_time, t->n_steps);
 
 	struct engine_job job = {s->model, s->machine, s->cost, trace, s->flags, s->seed};
-	uint64_t begin = r.first < WARM_UP_STEPS ? 0 : r.first - WARM_UP_STEPS;
 	exec_init(x, p, trace, s->engine->lower, s->engine->state_new(&job, p, a), s->engine->overheads, interrupted, a);
 	r.platform = &x->platform;
 	add_lanes(t, &r);
 	exec_spans(x, on_span, &r);
-	int rc = exec_run(x, begin, r.end + (r.end < all) - begin, on_step, &r, err);
+	int rc = exec_run(x, stretch.begin, stretch.end - stretch.begin, on_step, &r, err);
 	exec_release(x);
 	if (rc)
 		return -1;

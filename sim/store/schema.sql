@@ -140,3 +140,41 @@ CREATE TABLE cache_use (
 ) STRICT, WITHOUT ROWID;
 
 ALTER TABLE run ADD COLUMN decode_hit_rate REAL; -- of the nearest of them
+
+-- version 5
+
+-- A scenario's operations as they were run for real, beside what the simulator says of the same steps. The last time counts.
+CREATE TABLE replay (
+	key                 TEXT NOT NULL CHECK (length(key) = 16), -- of the scenario, as in run; it need not be there
+	executor            TEXT NOT NULL, -- "cpu"
+	model               TEXT,
+	quant               TEXT,
+	machine             TEXT,
+	engine              TEXT,
+	version             TEXT,    -- of offsim
+	steps               INTEGER, -- that count
+	repetitions         INTEGER,
+	measured_tok_s      REAL,    -- median over the repetitions
+	simulated_tok_s     REAL,
+	ratio               REAL,    -- measured over simulated
+	noise               REAL,    -- standard deviation of the repetitions over their mean; NULL: there was one
+	-- what one thread of the machine did before and after: where they differ, it was not quiet
+	before_copy_bytes_s REAL,
+	before_flops_s      REAL,
+	after_copy_bytes_s  REAL,
+	after_flops_s       REAL,
+	stored_at           TEXT,    -- UTC, ISO 8601
+	PRIMARY KEY (key, executor)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE replay_operation (
+	key         TEXT NOT NULL,
+	executor    TEXT NOT NULL,
+	position    INTEGER NOT NULL, -- from 0: the step itself
+	operation   TEXT NOT NULL,    -- "kernel ffn cpu0", "copy attn ram>gpu0"
+	n           INTEGER,          -- in all steps that count
+	measured_s  REAL,             -- a step
+	simulated_s REAL,
+	PRIMARY KEY (key, executor, position),
+	FOREIGN KEY (key, executor) REFERENCES replay (key, executor) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;

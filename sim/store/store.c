@@ -16,14 +16,15 @@
 #define WAIT_MS 10000
 #define RETRY_MS 5
 
-enum { TABLE_RUN, TABLE_PARAM, TABLE_MEMORY, TABLE_RESOURCE, TABLE_CACHE, TABLE_SPAN, TABLE_TIME, TABLE_N };
+enum { TABLE_RUN, TABLE_PARAM, TABLE_MEMORY, TABLE_RESOURCE, TABLE_CACHE, TABLE_SPAN, TABLE_TIME, TABLE_REPLAY, TABLE_OPERATION,
+	TABLE_N };
 static const char *const table_name[TABLE_N] = {"run", "run_param", "memory_use", "resource_use", "cache_use",
-	"span", "run_time"};
+	"span", "run_time", "replay", "replay_operation"};
 
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *insert[TABLE_N]; /* every column a parameter of its name */
-	sqlite3_stmt *remove, *has;
+	sqlite3_stmt *remove, *remove_replay, *has;
 	int wait_ms;
 	char path[]; /* as the caller wrote it */
 };
@@ -320,6 +321,8 @@ static int prepare_all(struct store *s, struct err *err)
 			return -1;
 	if (prepare(s, "DELETE FROM run WHERE key = ?1", &s->remove, err))
 		return -1;
+	if (prepare(s, "DELETE FROM replay WHERE key = ?1 AND executor = ?2", &s->remove_replay, err))
+		return -1;
 	return prepare(s, "SELECT 1 FROM run WHERE key = ?1", &s->has, err);
 }
 
@@ -328,6 +331,7 @@ static void release(struct store *s)
 	for (int t = 0; t < TABLE_N; t++)
 		sqlite3_finalize(s->insert[t]);
 	sqlite3_finalize(s->remove);
+	sqlite3_finalize(s->remove_replay);
 	sqlite3_finalize(s->has);
 	sqlite3_close(s->db);
 	sqlite3_free(s);
@@ -458,13 +462,20 @@ static int insert_param(struct store *s, const char *key, const struct store_par
 	return insert(s, TABLE_PARAM, key, value, ARRAY_LEN(value), err);
 }
 
-static int insert_time(struct store *s, const char *key, double wall_s, struct err *err)
+/* ISO 8601, UTC. */
+static void date_text(char date[32])
 {
-	char date[32];
 	time_t now = time(NULL);
 	struct tm tm;
 
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	strftime(date, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+}
+
+static int insert_time(struct store *s, const char *key, double wall_s, struct err *err)
+{
+	char date[32];
+
+	date_text(date);
 	const struct store_value value[] = {
 		{.column = "wall_s", .type = STORE_REAL, .real = wall_s},
 		{.column = "stored_at", .type = STORE_TEXT, .text = date},
@@ -508,6 +519,41 @@ int store_put(struct store *s, const struct store_run *run, struct err *err)
 	if (exec(s, "BEGIN IMMEDIATE", err))
 		return -1;
 	if (put_locked(s, run, err)) {
+		rollback(s);
+		return -1;
+	}
+	return 0;
+}
+
+static int replace_replay(struct store *s, const struct store_replay *r, const struct store_row *head, struct err *err)
+{
+	int rc = sqlite3_bind_text(s->remove_replay, 1, r->key, -1, SQLITE_STATIC);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_text(s->remove_replay, 2, r->executor, -1, SQLITE_STATIC);
+	if (rc != SQLITE_OK)
+		return fail(s, rc, err);
+	if (step_done(s, s->remove_replay, err) || insert_row(s, TABLE_REPLAY, r->key, head, err))
+		return -1;
+	for (size_t i = 0; i < r->n_operations; i++)
+		if (insert_row(s, TABLE_OPERATION, r->key, &r->operation[i], err))
+			return -1;
+	return exec(s, "COMMIT", err);
+}
+
+int store_put_replay(struct store *s, const struct store_replay *r, struct err *err)
+{
+	struct store_value value[32];
+	char date[32];
+
+	if (r->replay.n >= ARRAY_LEN(value))
+		BUG("%zu columns", r->replay.n);
+	memcpy(value, r->replay.value, r->replay.n * sizeof(*value));
+	date_text(date);
+	value[r->replay.n] = (struct store_value){.column = "stored_at", .type = STORE_TEXT, .text = date};
+	if (exec(s, "BEGIN IMMEDIATE", err))
+		return -1;
+	if (replace_replay(s, r, &(struct store_row){value, r->replay.n + 1}, err)) {
 		rollback(s);
 		return -1;
 	}

@@ -56,6 +56,13 @@ struct store_run {
 	double wall_s; /* table run_time, with the date */
 };
 
+struct store_replay {
+	const char *key, *executor;
+	struct store_row replay;           /* table replay, `executor` too; the date is added */
+	const struct store_row *operation; /* table replay_operation, one row each, `executor` too */
+	size_t n_operations;
+};
+
 /* Opens or creates path and brings its schema up to date. Waits up to 10 s for another writer, then says
    that the database is locked. */
 int store_open(const char *path, struct store **out, struct err *err);
@@ -63,6 +70,8 @@ int store_open(const char *path, struct store **out, struct err *err);
 int store_open_wait(const char *path, int wait_ms, struct store **out, struct err *err);
 /* Replaces the run of that key. On failure nothing of it is left, and what was there before still is. */
 int store_put(struct store *s, const struct store_run *run, struct err *err);
+/* Replaces what that executor made of that key before, in the same way. */
+int store_put_replay(struct store *s, const struct store_replay *replay, struct err *err);
 int store_has(struct store *s, const char *key, bool *has, struct err *err);
 /* Calls each(ctx, key) for the key of every run, in ascending order. */
 int store_keys(struct store *s, void (*each)(void *ctx, const char *key), void *ctx, struct err *err);

@@ -417,11 +417,11 @@ START_TEST(refused_files)
 	place_close(&p);
 	raw_exec(p.db, "PRAGMA user_version = 1");
 	refuse_open(&p, p.db, arena_printf(&p.arena,
-		"'%s' is of an older offsim: it has schema version 1, this program reads 4; "
+		"'%s' is of an older offsim: it has schema version 1, this program reads 5; "
 		"the next 'offsim run' that stores into it brings it up to date", p.db));
-	raw_exec(p.db, "PRAGMA user_version = 5");
+	raw_exec(p.db, "PRAGMA user_version = 6");
 	refuse_open(&p, p.db, arena_printf(&p.arena,
-		"'%s' is of a newer offsim: it has schema version 5, this program reads 4", p.db));
+		"'%s' is of a newer offsim: it has schema version 6, this program reads 5", p.db));
 	raw_exec(p.db, "PRAGMA application_id = 3");
 	refuse_open(&p, p.db, arena_printf(&p.arena,
 		"'%s' is not a results database: it belongs to another program", p.db));

@@ -201,7 +201,7 @@ START_TEST(stores_every_type)
 	const struct place p = place_new();
 
 	create(p.db, 1);
-	expect_sql(p.db, "PRAGMA user_version", "4");
+	expect_sql(p.db, "PRAGMA user_version", "5");
 	expect_sql(p.db, "PRAGMA application_id", "1868981875");
 	expect_sql(p.db, "PRAGMA journal_mode", "wal");
 	expect_sql(p.db, "SELECT key FROM run", "0000000000000000");
@@ -385,7 +385,7 @@ START_TEST(newer_version)
 	sqlite3 *db = raw_open(p.db);
 	raw_exec(db, "PRAGMA user_version = 99");
 	sqlite3_close(db);
-	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 4",
+	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 5",
 		p.db);
 	expect_sql(p.db, "SELECT count(*) FROM run", "1");
 	place_remove(&p);
@@ -437,7 +437,7 @@ START_TEST(migrates)
 	create_v1(p.db);
 	expect_sql(p.db, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "0");
 	ck_assert(has(p.db, 0xaa));
-	expect_sql(p.db, "PRAGMA user_version", "4");
+	expect_sql(p.db, "PRAGMA user_version", "5");
 	expect_sql(p.db, "SELECT decode_tok_s FROM throughput", "2.385");
 	place_remove(&p);
 }
