@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 static const int HOST = -1; /* in place of a device */
 
@@ -37,8 +38,9 @@ struct backend {
 	virtual void copy_now(char *to, const char *from, uint64_t bytes) = 0;
 
 	virtual int open_stream(int device) = 0;
-	/* From idle: events up to n_events, times from now on. */
-	virtual void begin(uint32_t n_events) = 0;
+	/* From idle. event_stream: the stream on which each event will be marked; -1: it will not. Returns the time on the host's
+	   clock from which seconds() count. */
+	virtual double begin(const std::vector<int> &event_stream) = 0;
 	virtual void copy(int stream, char *to, const char *from, uint64_t bytes) = 0;
 	virtual void kernel(int stream, const kernel_work &w) = 0;
 	virtual void mark(int stream, uint32_t event) = 0;
@@ -49,7 +51,7 @@ struct backend {
 	virtual void abandon() = 0;
 	/* Until all streams are idle. */
 	virtual void end() = 0;
-	/* Bytes that the kernel of this operation really loaded. */
+	/* Bytes that the kernel of this operation, whose event has the same number, really loaded. */
 	virtual uint64_t moved(uint32_t op) = 0;
 };
 

@@ -802,6 +802,17 @@ std::unique_ptr<executor, void (*)(executor *)> executor_open(const op_graph &g,
 	return e;
 }
 
+static std::vector<int> event_streams(const executor &e)
+{
+	std::vector<int> stream(e.g.ops.size(), -1);
+
+	for (const auto &l : e.lanes)
+		for (uint32_t id : l->ops)
+			if (e.kind[id] == ON_DEVICE)
+				stream[id] = l->stream;
+	return stream;
+}
+
 executor_times executor_run(executor &e)
 {
 	size_t n = e.g.ops.size();
@@ -824,8 +835,7 @@ executor_times executor_run(executor &e)
 			threads.emplace_back([&e, &l] { run_lane(e, *l); });
 	}
 	try {
-		e.b.begin((uint32_t)n);
-		e.begin_s = clock_now();
+		e.begin_s = e.b.begin(event_streams(e));
 		e.go = true;
 		watch(e);
 	} catch (...) {

@@ -12,10 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include <unistd.h>
-
 #include "hw/cuda/backend.h"
 #include "hw/cuda/failure.h"
+#include "hw/cuda/host_memory.h"
 #include "hw/cuda/host_team.h"
 #include "hw/cuda/host_work.h"
 
@@ -101,10 +100,7 @@ struct host_backend : backend {
 	std::string name() const override { return "host threads in place of a GPU"; }
 	int devices() const override { return 8; }
 
-	uint64_t memory_available(int) const override
-	{
-		return (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	}
+	uint64_t memory_available(int) const override { return host_memory_available(); }
 
 	char *take(int, bool, uint64_t bytes) override
 	{
@@ -115,13 +111,7 @@ struct host_backend : backend {
 		return p;
 	}
 
-	void fill(int, char *p, uint64_t bytes, uint64_t salt, uint64_t first) override
-	{
-		for (uint64_t i = 0; i < bytes / 8; i++) {
-			uint64_t word = op_pattern(salt, first + i);
-			std::memcpy(p + 8 * i, &word, 8);
-		}
-	}
+	void fill(int, char *p, uint64_t bytes, uint64_t salt, uint64_t first) override { host_fill(p, bytes, salt, first); }
 
 	void copy_now(char *to, const char *from, uint64_t bytes) override { std::memcpy(to, from, bytes); }
 
@@ -131,11 +121,12 @@ struct host_backend : backend {
 		return (int)streams.size() - 1;
 	}
 
-	void begin(uint32_t n_events) override
+	double begin(const std::vector<int> &event_stream) override
 	{
-		events = std::vector<host_event>(n_events);
-		loaded = std::vector<std::atomic<uint64_t>>(n_events);
+		events = std::vector<host_event>(event_stream.size());
+		loaded = std::vector<std::atomic<uint64_t>>(event_stream.size());
 		begin_s = clock_now();
+		return begin_s;
 	}
 
 	void copy(int stream, char *to, const char *from, uint64_t bytes) override
