@@ -12,6 +12,9 @@ FUZZ_SECONDS ?= 600
 ifeq ($(origin CC),default)
 CC      := gcc
 endif
+ifeq ($(origin CXX),default)
+CXX     := g++
+endif
 
 CSTD     := -std=c11 -D_GNU_SOURCE -ffp-contract=off
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -110,6 +113,8 @@ docs: demo ## draw the figures of docs/ anew
 	cp build/demo/throughput.svg docs/headline.svg
 docs-lessons: all ## run the lessons and draw the figures of docs/lessons.md anew
 	scenarios/lessons.sh $(BUILD)/offsim docs/lessons
+replay-check: all ## run graphs for real beside the simulation, on this machine, which should be quiet (some minutes, 4 GiB)
+	scenarios/replay.sh $(BUILD)/offsim build/replay
 golden-update: all ## write what the golden scenarios give now; review the difference like code
 	tests/golden/update.sh $(BUILD)/offsim
 
@@ -174,10 +179,45 @@ $(TESTS:%=%.run) check-cli: | forget-coverage
 forget-coverage: ; @mkdir -p $(BUILD) && find $(BUILD) -name '*.gcda' -delete
 endif
 
+# offsim-cuda, a program of its own: offsim itself never links CUDA. hostexec is its executor on threads in place of a GPU.
+NVCC       ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_ARCHS ?= 75 80 86 89 90 100 120
+CXX_SRC    := $(sort $(wildcard hw/cuda/*.cc))
+CUDA_SRC   := $(sort $(wildcard hw/cuda/*.cu))
+CXX_OBJ    := $(CXX_SRC:%=$(BUILD)/%.o)
+CUDA_OBJ   := $(CUDA_SRC:%=$(BUILD)/%.o)
+CXX_WARN   := -Wall -Wextra -Wshadow
+CXX_FLAGS   = -std=c++20 $(OPT.$(MODE)) -I. -DOFFSIM_VERSION='"$(VERSION)"'
+# Those that this nvcc can make, and the newest of them as PTX for what comes after.
+cuda_archs  = $(filter $(patsubst sm_%,%,$(call once,known_archs,$(NVCC) --list-gpu-code)),$(CUDA_ARCHS))
+NVCC_FLAGS  = -std=c++20 -O2 -lineinfo -I. -DOFFSIM_VERSION='"$(VERSION)"' --Werror all-warnings -Wno-deprecated-gpu-targets \
+              -Xcompiler -Wall,-Wextra,-Wshadow $(foreach a,$(cuda_archs),-gencode arch=compute_$a,code=sm_$a) \
+              -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
+-include $(CXX_OBJ:%.o=%.d) $(CUDA_OBJ:%.o=%.d)
+cuda: ## build offsim-cuda, where nvcc is (CUDA_ARCHS="90" for one kind of GPU)
+	@test -n '$(NVCC)' || { echo 'make cuda needs nvcc of the CUDA toolkit, 12 or later; in the PATH, or NVCC=/path/to/nvcc' >&2; exit 1; }
+	@$(SUBMAKE) $(BUILD)/offsim-cuda
+$(BUILD)/offsim-cuda: $(CUDA_OBJ) $(filter-out %/host_execute.cc.o,$(CXX_OBJ))
+	$(call say,LINK)
+	$(Q)$(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc -o $@ $^ -ldl -lpthread
+$(BUILD)/offsim-hostexec: $(CXX_OBJ)
+	$(call say,LINK)
+	$(Q)$(CXX) $(OPT.$(MODE)) -o $@ $^ -lpthread
+$(BUILD)/cuda-flags: FORCE
+	@mkdir -p $(@D); echo '$(NVCC) $(NVCC_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(NVCC_FLAGS)' >$@
+$(BUILD)/%.cc.o: %.cc $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CXX_WARN) $(if $(DEVELOPER),-Werror) $(CXX_FLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/%.cu.o: %.cu $(BUILD)/cuda-flags
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
 # What programs read at run time. uninstall removes what install installs, and the folders of ours that are empty then.
 D        = $(DESTDIR)$(PREFIX)
 SHARE    = share/offsim
-DATA     = $(shell find hw models/cards scenarios plots -type f \( -name '*.yaml' -o -name '*.csv' -o -name '*.otr' -o \
+DATA     = $(shell find hw models/cards scenarios plots -type f \( -name '*.yaml' -o -name '*.json' -o -name '*.csv' -o -name '*.otr' -o \
              -name '*.gp' \))
 HEADER  := $(wildcard sim/offsim.h)
 install: all $(BUILD)/install/liboffsim.a ## PREFIX=/usr/local, DESTDIR=
@@ -207,5 +247,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all deps deps-check demo docs docs-lessons golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all cuda deps deps-check demo docs docs-lessons replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

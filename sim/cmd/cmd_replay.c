@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "sim/cmd/cmd_scenario.h"
 #include "sim/run/graph.h"
-#include "sim/run/replay.h"
+#include "sim/run/compare.h"
 
 struct replay_args {
 	struct cmd_scenario c;
@@ -20,7 +20,7 @@ struct replay_args {
 };
 
 static const struct param options_table[] = {
-	PARAM_COUNT(struct replay_args, steps, "steps", "3", 1, 100000, "decode steps from the middle of the run (prefill where there is none)"),
+	PARAM_COUNT(struct replay_args, steps, "steps", "3", 1, 100000, "decode steps (prefill, where there are none) from the middle of the run"),
 	PARAM_COUNT(struct replay_args, repeat, "repeat", "5", 1, 10000, "run them so often; medians are told"),
 	PARAM_COUNT(struct replay_args, threads, "threads", "0", 0, CPU_EXEC_MAX_THREADS,
 		"for kernels of a CPU; 0: as the engine has, else one a core"),
@@ -41,22 +41,24 @@ static void usage(void)
 	     "and add in place of kernels. The scenario's machine should describe this machine; what an engine waits for is\n"
 	     "waited for, so that what is compared is bytes, order and contention.\n"
 	     "\n"
-	     "      --on cpu         run it here");
+	     "      --on cpu           run it here");
 	for (size_t i = 0; i < ARRAY_LEN(options_table); i++) {
 		const struct param *p = &options_table[i];
-		printf("      --%-10s %s %s", p->key, p->kind == PARAM_KIND_TEXT ? "X" : "N", p->help);
+		char option[32];
+		snprintf(option, sizeof(option), "%s %s", p->key, p->kind == PARAM_KIND_TEXT ? "PATH" : "N");
+		printf("      --%-16s %s", option, p->help);
 		printf(p->def ? " (%s)\n" : "\n", p->def);
 	}
-	puts("      --set KEY=VALUE  override a key ('offsim help keys' lists them)\n"
-	     "      --seed N         of all random numbers (the scenario's key 'seed')\n"
-	     "      --db FILE        database to store what was measured in (results.db)\n"
-	     "      --no-db          do not store\n"
-	     "      --json           one JSON document on standard output, SI units\n"
-	     "  -h, --help           this text\n"
+	puts("      --set KEY=VALUE    override a key ('offsim help keys' lists them)\n"
+	     "      --seed N           of all random numbers (the scenario's key 'seed')\n"
+	     "      --db FILE          database to store what was measured in (results.db)\n"
+	     "      --no-db            do not store\n"
+	     "      --json             one JSON document on standard output, SI units\n"
+	     "  -h, --help             this text\n"
 	     "\n"
 	     "exit status: 0 done, 1 failed while running, 2 bad input, 3 the placement does not fit, 4 --max-error was missed\n"
 	     "\n"
-	     "example: offsim replay scenarios/replay/stream-disk.yaml --on cpu --dir /var/tmp --max-error 10%");
+	     "example: offsim replay scenarios/replay/cpu.yaml --on cpu --set machine=MY-MACHINE.yaml --max-error 10%");
 }
 
 enum { OPT_VALUE = 256 };
@@ -95,7 +97,7 @@ static int parse(int argc, char **argv, struct replay_args *r)
 				return status;
 			break;
 		case 'e':
-			c->set[c->n_set++] = (struct scenario_set){"seed", optarg};
+			c->set[c->n_set++] = (struct scenario_set){.key = "seed", .value = optarg};
 			break;
 		case 'd':
 			c->db = optarg;
@@ -156,7 +158,7 @@ static int get_graph(struct replay_args *r, struct opg **g)
 }
 
 struct operations {
-	const struct replay *replay;
+	const struct compare *compare;
 	struct arena *arena;
 };
 
@@ -164,7 +166,7 @@ static void write_operations(FILE *to, void *ctx)
 {
 	struct operations *o = ctx;
 
-	replay_print_operations(o->replay, o->arena, to);
+	compare_print_operations(o->compare, o->arena, to);
 }
 
 static void print_heading(const struct opg *g)
@@ -182,37 +184,37 @@ static int run(struct replay_args *r)
 {
 	struct cmd_scenario *c = &r->c;
 	struct cpu_exec_options o = {(unsigned)r->threads, r->dir, &cmd_interrupted};
-	struct replay replay;
+	struct compare compare;
 	struct err err = {0};
 	struct opg *g;
 	int status = get_graph(r, &g);
 
 	if (status >= 0)
 		return status;
-	if ((r->write && opg_write(g, r->write, &err)) || replay_simulate(g, &cmd_interrupted, &c->arena, &replay, &err) ||
-		(r->on_cpu && replay_measure(&replay, r->repeat, &o, &c->arena, &err)))
+	if ((r->write && opg_write(g, r->write, &err)) || compare_simulate(g, &cmd_interrupted, &c->arena, &compare, &err) ||
+		(r->on_cpu && compare_measure(&compare, r->repeat, &o, &c->arena, &err)))
 		return cmd_fail(&err);
 	if (r->operations &&
-		file_replace(r->operations, write_operations, &(struct operations){&replay, &c->arena}, &err))
+		file_replace(r->operations, write_operations, &(struct operations){&compare, &c->arena}, &err))
 		return cmd_fail(&err);
 	if (c->json) {
-		replay_print_json(&replay, stdout);
+		compare_print_json(&compare, stdout);
 	} else {
 		print_heading(g);
-		replay_print(&replay, stdout);
+		compare_print(&compare, stdout);
 		if (r->write)
 			printf("graph: %s\n", r->write);
 		if (r->operations)
 			printf("operations: %s\n", r->operations);
 	}
 	if (r->on_cpu && c->db) {
-		if (replay_store(&replay, "cpu", c->db, &c->arena, &err))
+		if (compare_store(&compare, "cpu", c->db, &c->arena, &err))
 			return cmd_fail(&err);
 		if (!c->json)
 			printf("stored: %s in %s\n", opg_about(g, "key"), c->db);
 	}
-	if (r->on_cpu && fabs(replay.ratio - 1) > r->max_error) {
-		fprintf(stderr, "offsim: measured over simulated is %.3f, further from 1 than %.3g\n", replay.ratio, r->max_error);
+	if (r->on_cpu && fabs(compare.ratio - 1) > r->max_error) {
+		fprintf(stderr, "offsim: measured over simulated is %.3f, further from 1 than %.3g\n", compare.ratio, r->max_error);
 		return EXIT_BOUND;
 	}
 	return EXIT_DONE;

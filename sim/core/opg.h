@@ -42,6 +42,7 @@
  *	pinned=1       0: through the driver's staging buffer, for its memory is pageable
  *	via=-1         memory that they are written to and read from on the way
  *	device, threads=0, flops=0, dtype=-    kernels: who, how many of its threads (0: all), arithmetic, type of its operands
+ *	type=-         kernels: the type of weights that it expands as it multiplies; -: arithmetic alone
  *	layer=-1, group=-, of=weights          what it belongs to, and what its bytes are: weights, cache, hidden
  *
  * All operations of step k wait besides for the end of step k - ahead (the line `step`), as an engine submits work no
@@ -121,7 +122,7 @@ struct opg_op {
 	int device;
 	uint64_t threads;
 	double flops, tokens;
-	const char *dtype;
+	const char *dtype, *type;
 	int layer;
 	const char *group;
 	int of; /* enum opg_role: weights, cache, hidden */

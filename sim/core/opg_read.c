@@ -56,7 +56,9 @@ static struct word next_word(struct reader *r)
 
 static const char *intern(struct reader *r, const char *text, size_t len)
 {
-	return r->names.name[intern_add(&r->names, text, len)];
+	uint32_t i = intern_add(&r->names, text, len);
+
+	return r->names.name[i];
 }
 
 /* ---- numbers ---- */
@@ -404,6 +406,7 @@ static int read_op(struct reader *r, enum opg_kind kind)
 		.device = OPG_NONE,
 		.layer = OPG_NONE,
 		.dtype = "-",
+		.type = "-",
 		.group = "-"};
 
 	if (!r->steps)

@@ -68,6 +68,7 @@ static const struct opg_field kernel_field[] = {
 	OP_FIELD(threads, OPG_COUNT, .def = "0"),
 	OP_FIELD(flops, OPG_REAL, .def = "0"),
 	OP_FIELD(dtype, OPG_TEXT, .def = "-"),
+	OP_FIELD(type, OPG_TEXT, .def = "-"),
 };
 static const struct opg_field wait_field[] = {OP_AFTER, OP_LABEL, OP_LATENCY};
 static const struct opg_field join_field[] = {OP_AFTER, OP_LABEL};

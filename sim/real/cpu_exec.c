@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sim/real/cpu_buffers.h"
+#include "sim/real/cpu_dot.h"
 #include "sim/real/cpu_team.h"
 
 /* Bytes that a thread takes at once. */
@@ -15,6 +17,8 @@
 /* A kernel is divided into this many pieces for each thread, or more, unless that makes them smaller than a block. */
 #define KERNEL_SHARE 8
 #define DRIVE_THREADS 2
+/* Multiply-adds a word between two looks at whether to stop: some milliseconds for a block. */
+#define MACS_AT_ONCE 16384
 /* A wait sleeps until so long before its end, and spins from there. */
 #define SPIN_S 80e-6
 #define LOOK_S 0.05 /* how often the flag of interrupts is looked at */
@@ -34,6 +38,7 @@ struct lane {
 	char **bounce;         /* by member; NULL: it copies nothing */
 	/* the operation at hand */
 	const struct opg_op *op;
+	const struct cpu_dot *dot; /* NULL: plain arithmetic */
 	uint64_t bytes, piece;
 	_Atomic uint64_t next; /* first byte that nobody took */
 };
@@ -51,6 +56,7 @@ struct cpu_exec {
 	struct edges edges;      /* operation -> those that wait for it */
 	uint32_t *n_before;      /* by operation: how many it waits for */
 	uint32_t n_ops;
+	const struct cpu_dot **dot; /* by operation; NULL: plain arithmetic */
 	struct lane *lane;       /* by unit, then one for what needs none */
 	unsigned n_lanes;
 	pthread_t timer;
@@ -186,15 +192,6 @@ static void end_op(struct cpu_exec *e, uint32_t id, double at_s)
 		pthread_cond_signal(&e->finished);
 }
 
-static void end_now(struct cpu_exec *e, uint32_t id)
-{
-	double at_s = now(e);
-
-	pthread_mutex_lock(&e->lock);
-	end_op(e, id, at_s);
-	pthread_mutex_unlock(&e->lock);
-}
-
 /* ---- waiting for the clock ---- */
 
 static void sleep_s(double seconds)
@@ -319,16 +316,20 @@ static void copy_pieces(void *ctx, unsigned member)
 	count_moved(l->e, l->op, moved);
 }
 
-/* Of whole blocks, each gets as many multiply-adds that over all of them the FLOPs come out. */
-static float compute(const char *p, uint64_t at, uint64_t len, double macs)
+/* Blocks get a whole number of multiply-adds each, so that over all of them the FLOPs come out. */
+static float compute(struct cpu_exec *e, const char *p, uint64_t at, uint64_t len, double macs)
 {
 	float sum = 0;
 
 	for (uint64_t done = 0; done < len; done += CPU_WORK_BLOCK) {
 		double block = (double)((at + done) / CPU_WORK_BLOCK);
-		double of_block = floor((block + 1) * macs) - floor(block * macs);
+		double left = floor((block + 1) * macs) - floor(block * macs);
 		size_t n = len - done < CPU_WORK_BLOCK ? (size_t)(len - done) : CPU_WORK_BLOCK;
-		sum += cpu_work(p + done, n, (unsigned)fmin(of_block, UINT32_MAX));
+		do {
+			double now_macs = fmin(left, MACS_AT_ONCE);
+			sum += cpu_work(p + done, n, (unsigned)now_macs);
+			left -= now_macs;
+		} while (left > 0 && !atomic_load(&e->stop));
 	}
 	return sum;
 }
@@ -340,6 +341,7 @@ static void kernel_pieces(void *ctx, unsigned member)
 	const struct cpu_buffer *b = &l->e->buffers.at[o->from];
 	uint64_t size = l->e->g->buffers.at[o->from].bytes, at, len, moved = 0;
 	double macs = o->flops / o->bytes * 4 / 2;
+	uint64_t columns = l->dot ? (uint64_t)fmax(1, round(o->flops / o->bytes / cpu_dot_flops_byte(l->dot))) : 0;
 	volatile float keep = 0;
 
 	(void)member;
@@ -347,7 +349,8 @@ static void kernel_pieces(void *ctx, unsigned member)
 		moved += len;
 		while (len) {
 			uint64_t from = (o->at + at) % size, n = len < size - from ? len : size - from;
-			keep += compute(b->memory + from, at, n, macs);
+			keep += l->dot ? cpu_dot(l->dot, b->memory + from, n, columns, &l->e->stop) :
+					 compute(l->e, b->memory + from, at, n, macs);
 			at += n;
 			len -= n;
 		}
@@ -381,6 +384,9 @@ static void run_op(struct lane *l, uint32_t id)
 	} else if (l->bytes) {
 		uint64_t share = l->bytes / (KERNEL_SHARE * l->threads) / CPU_WORK_BLOCK * CPU_WORK_BLOCK;
 		l->piece = share < CPU_WORK_BLOCK ? CPU_WORK_BLOCK : share < KERNEL_PIECE ? share : KERNEL_PIECE;
+		l->dot = l->e->dot[id];
+		if (l->dot) /* whole rows */
+			l->piece = (l->piece + l->dot->row_bytes - 1) / l->dot->row_bytes * l->dot->row_bytes;
 	} else {
 		fn = arithmetic;
 		l->bytes = (uint64_t)(o->flops / (2 * CPU_WORK_BLOCK / sizeof(float)));
@@ -426,8 +432,11 @@ static void *run_lane(void *ctx)
 		run_op(l, id);
 		if (atomic_load(&l->e->stop))
 			break;
+		/* The clock is read under the lock: what ends later releases later. */
+		pthread_mutex_lock(&l->e->lock);
 		l->free_s = now(l->e);
-		end_now(l->e, id);
+		end_op(l->e, id, l->free_s);
+		pthread_mutex_unlock(&l->e->lock);
 	}
 	return NULL;
 }
@@ -461,6 +470,37 @@ static int check_threads(unsigned long long threads, struct err *err)
 			CPU_EXEC_MAX_THREADS);
 }
 
+/* One for each type, shared by all operations. */
+static void find_dots(struct cpu_exec *e)
+{
+	struct { const char *type; const struct cpu_dot *dot; } known[KERNEL_TYPE_N];
+	size_t n = 0, k;
+
+	e->dot = arena_array(e->arena, const struct cpu_dot *, e->n_ops);
+	for (uint32_t id = 0; id < e->n_ops; id++) {
+		const struct opg_op *o = &e->g->ops.at[id];
+		struct cpu_dot d;
+		if (o->kind != OPG_KERNEL || strcmp(o->type, "-") == 0 || !(o->flops > 0))
+			continue;
+		for (k = 0; k < n && strcmp(known[k].type, o->type) != 0; k++)
+			;
+		if (k == n && cpu_dot_init(&d, o->type, e->arena)) {
+			struct cpu_dot *dot = arena_new(e->arena, struct cpu_dot);
+			*dot = d;
+			known[n].type = o->type;
+			known[n++].dot = dot;
+		}
+		e->dot[id] = k < n ? known[k].dot : NULL;
+	}
+}
+
+static uint64_t processors(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (uint64_t)n : 1;
+}
+
 /* What each lane must be able to do, from the operations on it. */
 static int plan_lanes(struct cpu_exec *e, struct err *err)
 {
@@ -479,7 +519,7 @@ static int plan_lanes(struct cpu_exec *e, struct err *err)
 		if (o->kind == OPG_COPY && (on_drive(g, o->from) || on_drive(g, o->to)))
 			threads = DRIVE_THREADS;
 		else if (o->kind == OPG_KERNEL && g->devices.at[o->device].kind == OPG_DEVICE_CPU)
-			threads = e->o.threads ? e->o.threads : o->threads;
+			threads = e->o.threads ? e->o.threads : o->threads ? o->threads : processors();
 		if (check_threads(threads, err))
 			return -1;
 		if (threads > l->threads)
@@ -537,6 +577,7 @@ int cpu_exec_open(const struct opg *g, const struct cpu_exec_options *o, struct 
 	pthread_cond_init(&e->timed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	make_edges(e);
+	find_dots(e);
 	e->pending = arena_array(a, uint32_t, e->n_ops);
 	e->ready_s = arena_array(a, double, e->n_ops);
 	e->next = arena_array(a, uint32_t, e->n_ops);

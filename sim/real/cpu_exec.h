@@ -4,7 +4,8 @@
  *	copy engine of a GPU   one thread, memcpy from buffer to buffer: the link's stand-in
  *	a drive's queue        two threads that take pieces in turn: one reads while the other copies
  *	a device               as many threads as its kernels have, behind a barrier that spins; they read the kernel's bytes, and
- *	                       multiply and add as often as its FLOPs say
+ *	                       multiply and add as often as its FLOPs say, or, where it expands weights, multiply with those by the
+ *	                       kernels of `offsim calibrate`
  *	no unit                a thread of its own watches the clock for waits
  *
  * The order is the simulator's: an operation is ready when all it waits for has ended, ready ones queue at their unit, and

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+/* What landed is what an operation reads if it is this share of it: new entries of a cache were made where they are. */
+#define LANDED_SHARE 0.5
 /* A staging buffer may grow to hold a little more than before: a cache grows by an entry a step. */
 #define GROW 0.125
 /* Reads that do not begin at the beginning begin at a multiple of this: a page, as drives want it. */
@@ -23,6 +25,7 @@ struct recorder {
 	const struct platform *platform;
 	struct opg *g;
 	struct arena *arena;
+	bool kernels;                        /* the engine's kernels are modelled: they expand weights */
 	int n_memories;
 	struct { VEC(struct ids); } by_slot; /* the core's slots: number by generation - 1 */
 	struct { VEC(struct made); } made;   /* by buffer */
@@ -199,7 +202,7 @@ static void find_source(struct recorder *r, struct opg_op *o, uint32_t tag, int 
 	o->from = home(r, tag, memory, o->bytes);
 	if (o->from == OPG_NONE) {
 		int landed = r->landed[place_index(r, tag, memory)];
-		if (landed != OPG_NONE && r->g->buffers.at[landed].bytes >= whole(o->bytes)) {
+		if (landed != OPG_NONE && (double)r->g->buffers.at[landed].bytes >= LANDED_SHARE * o->bytes) {
 			o->from = landed;
 			VEC_PUSH(&r->made.at[landed].users, r->arena, (uint32_t)r->g->ops.n);
 			return;
@@ -297,6 +300,8 @@ static void fill_kernel(struct recorder *r, struct opg_op *o, const struct exec_
 	o->threads = work->threads ? work->threads : d->cores;
 	if (o->bytes > 0)
 		find_source(r, o, added->op->tag, d->memory);
+	if (r->kernels && o->from != OPG_NONE && exec_tag_of(added->op->tag) == EXEC_WEIGHTS)
+		o->type = r->g->buffers.at[o->from].type;
 }
 
 static void on_added(void *ctx, const struct exec_added *added)
@@ -320,6 +325,7 @@ static void on_added(void *ctx, const struct exec_added *added)
 		.device = OPG_NONE,
 		.layer = OPG_NONE,
 		.dtype = "-",
+		.type = "-",
 		.group = "-",
 	};
 
@@ -409,7 +415,8 @@ int graph_record(const struct scenario *s, uint64_t n_steps, const volatile sig_
 	struct placement *p = arena_new(a, struct placement);
 	struct trace *trace = arena_new(a, struct trace);
 	struct exec *x = arena_new(a, struct exec);
-	struct recorder r = {.p = p, .platform = &x->platform, .g = arena_new(a, struct opg), .arena = a};
+	struct recorder r = {.p = p, .platform = &x->platform, .g = arena_new(a, struct opg), .arena = a,
+		.kernels = s->cost != NULL};
 
 	run_make_trace(trace, s, a);
 	if (run_place(s, p, a, err))

@@ -157,6 +157,7 @@ CREATE TABLE replay (
 	measured_tok_s      REAL,    -- median over the repetitions
 	simulated_tok_s     REAL,
 	ratio               REAL,    -- measured over simulated
+	fastest_tok_s       REAL,    -- of one repetition
 	noise               REAL,    -- standard deviation of the repetitions over their mean; NULL: there was one
 	-- what one thread of the machine did before and after: where they differ, it was not quiet
 	before_copy_bytes_s REAL,

@@ -870,8 +870,49 @@ START_TEST(closing_nothing)
 }
 END_TEST
 
+/* ---- replays ---- */
+
+static int put_replay(struct store *s, const char *executor, double ratio, uint64_t n_operations, const char *column,
+	struct err *err)
+{
+	struct store_value head[] = {{.column = "executor", .type = STORE_TEXT, .text = executor},
+		{.column = "ratio", .type = STORE_REAL, .real = ratio}};
+	struct store_value value[3][3];
+	struct store_row operation[3];
+
+	for (uint64_t i = 0; i < n_operations; i++) {
+		value[i][0] = head[0];
+		value[i][1] = (struct store_value){.column = "position", .type = STORE_COUNT, .count = i};
+		value[i][2] = (struct store_value){.column = column, .type = STORE_TEXT, .text = "kernel"};
+		operation[i] = (struct store_row){value[i], 3};
+	}
+	const struct store_replay r = {"00000000000000ab", executor, {head, ARRAY_LEN(head)}, operation, n_operations};
+	return store_put_replay(s, &r, err);
+}
+
+/* The last of an executor counts, whole or not at all; another executor's stays. */
+START_TEST(a_replay_is_replaced)
+{
+	struct place p = place_new();
+	struct store *s;
+	struct err err = {0};
+
+	assert_ok(store_open(p.db, &s, &err), err);
+	assert_ok(put_replay(s, "cpu", 0.875, 3, "operation", &err), err);
+	assert_ok(put_replay(s, "cuda", 2.385, 2, "operation", &err), err);
+	assert_ok(put_replay(s, "cpu", 1.125, 1, "operation", &err), err);
+	ck_assert_int_eq(put_replay(s, "cpu", 7, 1, "opreation", &err), -1);
+	assert_ok(store_close(s, &err), err);
+	expect_sql(p.db, "SELECT group_concat(executor || ratio, ' ') FROM (SELECT * FROM replay ORDER BY executor)",
+		"cpu1.125 cuda2.385");
+	expect_sql(p.db, "SELECT count(*) FROM replay_operation", "3");
+	expect_sql(p.db, "SELECT count(*) FROM replay WHERE stored_at LIKE '20__-__-__T__:__:__Z'", "2");
+	place_remove(&p);
+}
+END_TEST
+
 TEST_MAIN("store", stores_every_type, views, replaces, knows_what_it_has, a_parameter_set_twice_counts_once,
 	odd_names, refused_columns_leave_the_old_run, not_a_database, another_program, an_empty_file_is_taken,
-	newer_version, missing_table, migrates, a_failing_migration_changes_nothing, locked, read_only, missing_folder,
+	a_replay_is_replaced, newer_version, missing_table, migrates, a_failing_migration_changes_nothing, locked, read_only, missing_folder,
 	full_disk, two_writers, many_short_writers, killed_while_writing, killed_in_transaction,
 	foreign_journal, closing_nothing)

@@ -1,14 +1,13 @@
-#include "sim/run/replay.h"
+#include "sim/run/compare.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-#include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <jansson.h>
 
 #include "base/intern.h"
-#include "base/number.h"
+#include "base/stats.h"
 #include "base/units.h"
 #include "sim/real/cpu_buffers.h"
 #include "sim/store/store.h"
@@ -46,32 +45,32 @@ static void operation_name(const struct opg *g, const struct opg_op *o, char *bu
 		snprintf(buf, size, "%s", opg_kind_names[o->kind]);
 }
 
-/* Row 0 is "step"; row_of: by operation, 0 for those without. */
-static void make_rows(struct replay *r, struct arena *a, uint32_t *row_of)
+/* Row 0 is "step". */
+static void make_rows(struct compare *r, struct arena *a)
 {
 	struct intern names;
 	char name[256];
 
+	r->row_of = arena_array(a, uint32_t, r->g->ops.n);
 	intern_init(&names, a);
 	intern_add(&names, "step", 4);
 	for (size_t i = 0; i < r->g->ops.n; i++) {
 		if (!has_row(r->g, &r->g->ops.at[i]))
 			continue;
 		operation_name(r->g, &r->g->ops.at[i], name, sizeof(name));
-		row_of[i] = intern_add(&names, name, strlen(name));
+		r->row_of[i] = intern_add(&names, name, strlen(name));
 	}
 	r->n_rows = names.n;
-	r->row = arena_array(a, struct replay_row, names.n);
+	r->row = arena_array(a, struct compare_row, names.n);
 	for (size_t i = 0; i < names.n; i++)
-		r->row[i] = (struct replay_row){.operation = names.name[i], .measured_s = NAN};
+		r->row[i] = (struct compare_row){.operation = names.name[i], .measured_s = NAN};
 	for (size_t i = 0; i < r->g->ops.n; i++)
-		r->row[row_of[i]].n += row_of[i] > 0;
+		r->row[r->row_of[i]].n++;
 	r->row[0].n = r->g->steps.end - r->g->steps.first;
 }
 
 /* Seconds a step by row, of one executor's times. */
-static void sum_rows(const struct replay *r, const uint32_t *row_of, const double *start_s, const double *end_s,
-	double *out)
+static void sum_rows(const struct compare *r, const double *start_s, const double *end_s, double *out)
 {
 	const struct opg *g = r->g;
 	double n = (double)(g->steps.end - g->steps.first);
@@ -79,8 +78,7 @@ static void sum_rows(const struct replay *r, const uint32_t *row_of, const doubl
 
 	memset(out, 0, r->n_rows * sizeof(*out));
 	for (size_t i = 0; i < g->ops.n; i++)
-		if (row_of[i])
-			out[row_of[i]] += (end_s[i] - start_s[i]) / n;
+		out[r->row_of[i]] += (end_s[i] - start_s[i]) / n;
 	out[0] = (end_s[g->step_end.at[g->steps.end - 1]] - begin_s) / n;
 }
 
@@ -94,22 +92,21 @@ static double step_tokens(const struct opg *g)
 	return tokens / (double)(g->steps.end - g->steps.first);
 }
 
-int replay_simulate(const struct opg *g, const volatile sig_atomic_t *interrupted, struct arena *a, struct replay *r,
+int compare_simulate(const struct opg *g, const volatile sig_atomic_t *interrupted, struct arena *a, struct compare *r,
 	struct err *err)
 {
-	uint32_t *row_of = arena_array(a, uint32_t, g->ops.n);
 	double *start_s = arena_array(a, double, g->ops.n), *end_s = arena_array(a, double, g->ops.n);
 
-	*r = (struct replay){.g = g, .measured_tok_s = NAN, .ratio = NAN, .noise = NAN};
+	*r = (struct compare){.g = g, .measured_tok_s = NAN, .ratio = NAN, .fastest_tok_s = NAN, .noise = NAN};
 	if (opg_simulate(g, interrupted, a, &r->simulated, err))
 		return -1;
 	for (size_t i = 0; i < g->ops.n; i++) {
 		start_s[i] = sim_seconds(r->simulated.start[i]);
 		end_s[i] = sim_seconds(r->simulated.end[i]);
 	}
-	make_rows(r, a, row_of);
+	make_rows(r, a);
 	double *sum = arena_array(a, double, r->n_rows);
-	sum_rows(r, row_of, start_s, end_s, sum);
+	sum_rows(r, start_s, end_s, sum);
 	for (size_t i = 0; i < r->n_rows; i++)
 		r->row[i].simulated_s = sum[i];
 	r->simulated_tok_s = step_tokens(g) / sum[0];
@@ -134,26 +131,17 @@ static double difference(double a, double b)
 	return fabs(a - b) / fmin(a, b);
 }
 
-static double median(double *v, size_t n)
+static int run_all(struct compare *r, struct cpu_exec *e, double *sum, struct err *err)
 {
-	gsl_sort(v, 1, n);
-	return gsl_stats_median_from_sorted_data(v, 1, n);
-}
-
-static int run_all(struct replay *r, struct cpu_exec *e, double *sum, struct arena *a, struct err *err)
-{
-	uint32_t *row_of = arena_array(a, uint32_t, r->g->ops.n);
-
-	make_rows(&(struct replay){.g = r->g}, a, row_of);
 	for (uint64_t i = 0; i < r->repetitions; i++) {
 		if (cpu_exec_run(e, &r->last, err))
 			return -1;
-		sum_rows(r, row_of, r->last.start_s, r->last.end_s, sum + i * r->n_rows);
+		sum_rows(r, r->last.start_s, r->last.end_s, sum + i * r->n_rows);
 	}
 	return 0;
 }
 
-int replay_measure(struct replay *r, uint64_t n, const struct cpu_exec_options *o, struct arena *a, struct err *err)
+int compare_measure(struct compare *r, uint64_t n, const struct cpu_exec_options *o, struct arena *a, struct err *err)
 {
 	double *sum = arena_array(a, double, n * r->n_rows), *of_row = arena_array(a, double, n);
 	struct cpu_exec *e;
@@ -161,16 +149,18 @@ int replay_measure(struct replay *r, uint64_t n, const struct cpu_exec_options *
 	r->repetitions = n;
 	if (cpu_exec_open(r->g, o, a, &e, err))
 		return -1;
-	int rc = probe(&r->before, err) || run_all(r, e, sum, a, err) || probe(&r->after, err);
+	int rc = probe(&r->before, err) || run_all(r, e, sum, err) || probe(&r->after, err);
 	cpu_exec_close(e);
 	if (rc)
 		return -1;
 	for (size_t k = 0; k < r->n_rows; k++) {
 		for (uint64_t i = 0; i < n; i++)
 			of_row[i] = sum[i * r->n_rows + k];
+		if (k == 0)
+			r->fastest_tok_s = step_tokens(r->g) / gsl_stats_min(of_row, 1, n);
 		if (k == 0 && n > 1)
 			r->noise = gsl_stats_sd(of_row, 1, n) / gsl_stats_mean(of_row, 1, n);
-		r->row[k].measured_s = median(of_row, n);
+		r->row[k].measured_s = stats_median(of_row, n, a);
 	}
 	r->measured = true;
 	r->measured_tok_s = step_tokens(r->g) / r->row[0].measured_s;
@@ -191,13 +181,13 @@ static void print_probe(const char *when, const struct cpu_probe *p, FILE *to)
 		units_format(flops, sizeof(flops), p->flops_s, UNIT_FLOP_RATE));
 }
 
-void replay_print(const struct replay *r, FILE *to)
+void compare_print(const struct compare *r, FILE *to)
 {
 	char a[32], b[32];
 
 	fprintf(to, "  %-32s %8s %12s %12s %7s\n", "operation", "a step", "measured", "simulated", "ratio");
 	for (size_t i = 0; i < r->n_rows; i++) {
-		const struct replay_row *row = &r->row[i];
+		const struct compare_row *row = &r->row[i];
 		fprintf(to, "  %-32s %8.4g %12s %12s", row->operation, (double)row->n / (double)r->row[0].n,
 			r->measured ? units_format(a, sizeof(a), row->measured_s, UNIT_TIME) : "",
 			units_format(b, sizeof(b), row->simulated_s, UNIT_TIME));
@@ -212,11 +202,12 @@ void replay_print(const struct replay *r, FILE *to)
 	}
 	fprintf(to, ", measured %s: ratio %.3f", units_format(b, sizeof(b), r->measured_tok_s, UNIT_TOKEN_RATE), r->ratio);
 	if (r->repetitions > 1)
-		fprintf(to, "; noise of %" PRIu64 " repetitions %.1f %%", r->repetitions, 100 * r->noise);
+		fprintf(to, "; noise of %" PRIu64 " repetitions %.1f %%, the fastest %s", r->repetitions, 100 * r->noise,
+			units_format(a, sizeof(a), r->fastest_tok_s, UNIT_TOKEN_RATE));
 	fputc('\n', to);
 	print_probe("before", &r->before, to);
 	print_probe("after ", &r->after, to);
-	if (r->changed > REPLAY_QUIET)
+	if (r->changed > COMPARE_QUIET)
 		fprintf(to, "note: the two differ by %.0f %%: others use this machine, and the ratio says little\n", 100 * r->changed);
 }
 
@@ -230,7 +221,7 @@ static json_t *probe_json(const struct cpu_probe *p)
 	return json_pack("{s:f, s:f}", "copy_bytes_s", p->copy_bytes_s, "flops_s", p->flops_s);
 }
 
-void replay_print_json(const struct replay *r, FILE *to)
+void compare_print_json(const struct compare *r, FILE *to)
 {
 	json_t *root = json_object(), *rows = json_array();
 
@@ -242,6 +233,7 @@ void replay_print_json(const struct replay *r, FILE *to)
 	json_object_set_new(root, "measured_tok_s", real_or_null(r->measured_tok_s));
 	json_object_set_new(root, "simulated_tok_s", real_or_null(r->simulated_tok_s));
 	json_object_set_new(root, "ratio", real_or_null(r->ratio));
+	json_object_set_new(root, "fastest_tok_s", real_or_null(r->fastest_tok_s));
 	json_object_set_new(root, "noise", real_or_null(r->noise));
 	json_object_set_new(root, "steps", json_integer((json_int_t)r->row[0].n));
 	json_object_set_new(root, "repetitions", json_integer((json_int_t)r->repetitions));
@@ -253,7 +245,7 @@ void replay_print_json(const struct replay *r, FILE *to)
 	json_decref(root);
 }
 
-void replay_print_operations(const struct replay *r, struct arena *a, FILE *to)
+void compare_print_operations(const struct compare *r, struct arena *a, FILE *to)
 {
 	const struct opg *g = r->g;
 	uint32_t *place = arena_array(a, uint32_t, g->ops.n);
@@ -297,7 +289,7 @@ static struct store_row row_of_values(const struct store_value *value, size_t n,
 	return (struct store_row){copy, n};
 }
 
-static struct store_row head_row(const struct replay *r, const char *executor, struct arena *a)
+static struct store_row head_row(const struct compare *r, const char *executor, struct arena *a)
 {
 	const struct store_value value[] = {
 		text("executor", executor),
@@ -311,6 +303,7 @@ static struct store_row head_row(const struct replay *r, const char *executor, s
 		real("measured_tok_s", r->measured_tok_s),
 		real("simulated_tok_s", r->simulated_tok_s),
 		real("ratio", r->ratio),
+		real("fastest_tok_s", r->fastest_tok_s),
 		real("noise", r->noise),
 		real("before_copy_bytes_s", r->before.copy_bytes_s),
 		real("before_flops_s", r->before.flops_s),
@@ -321,7 +314,7 @@ static struct store_row head_row(const struct replay *r, const char *executor, s
 	return row_of_values(value, ARRAY_LEN(value), a);
 }
 
-static struct store_row operation_row(const struct replay *r, const char *executor, size_t i, struct arena *a)
+static struct store_row operation_row(const struct compare *r, const char *executor, size_t i, struct arena *a)
 {
 	const struct store_value value[] = {
 		text("executor", executor),
@@ -335,7 +328,7 @@ static struct store_row operation_row(const struct replay *r, const char *execut
 	return row_of_values(value, ARRAY_LEN(value), a);
 }
 
-int replay_store(const struct replay *r, const char *executor, const char *db, struct arena *a, struct err *err)
+int compare_store(const struct compare *r, const char *executor, const char *db, struct arena *a, struct err *err)
 {
 	struct store_row *operation = arena_array(a, struct store_row, r->n_rows);
 	struct store_replay rows = {

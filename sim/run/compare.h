@@ -1,33 +1,35 @@
 /*
- * replay.h - one graph, two executors: the simulator and this machine, side by side.
+ * compare.h - one graph, two executors: the simulator and this machine, side by side.
  *
  *	probe ─ run ─ run ─ … ─ probe      each run from idle; what is measured is the median over them
  *
  * Only steps that count are compared: those before fill the pipeline, the one behind gives the last one company.
  */
-#ifndef SIM_RUN_REPLAY_H
-#define SIM_RUN_REPLAY_H
+#ifndef SIM_RUN_COMPARE_H
+#define SIM_RUN_COMPARE_H
 
 #include "sim/core/opg.h"
 #include "sim/real/cpu_exec.h"
 
 /* Probes that differ by more than this share say that the machine was not the same before and after. */
-#define REPLAY_QUIET 0.10
+#define COMPARE_QUIET 0.10
 
 /* Operations of one kind and place: "kernel ffn cpu0", "copy attn ram>gpu0". Seconds a step, from when they got their place to
    their end, latencies included. NAN: not measured. */
-struct replay_row {
+struct compare_row {
 	const char *operation;
 	uint64_t n; /* in all steps that count */
 	double measured_s, simulated_s;
 };
 
-struct replay {
+struct compare {
 	const struct opg *g;
 	struct opg_times simulated;
-	struct replay_row *row; /* the first is "step" */
+	struct compare_row *row; /* the first is "step" */
 	size_t n_rows;
+	uint32_t *row_of;       /* by operation; 0: it has no row of its own */
 	double measured_tok_s, simulated_tok_s, ratio; /* NAN: not measured */
+	double fastest_tok_s;   /* of one repetition: on a machine that others use, nearest to what it would do alone */
 	double noise;           /* standard deviation of the repetitions over their mean; NAN for less than two */
 	bool measured;
 	uint64_t repetitions;
@@ -37,17 +39,17 @@ struct replay {
 };
 
 /* Simulates. r and all in it lives in the arena. */
-int replay_simulate(const struct opg *g, const volatile sig_atomic_t *interrupted, struct arena *a, struct replay *r,
+int compare_simulate(const struct opg *g, const volatile sig_atomic_t *interrupted, struct arena *a, struct compare *r,
 	struct err *err);
 /* Then runs it n times on this machine. */
-int replay_measure(struct replay *r, uint64_t n, const struct cpu_exec_options *o, struct arena *a, struct err *err);
+int compare_measure(struct compare *r, uint64_t n, const struct cpu_exec_options *o, struct arena *a, struct err *err);
 
-void replay_print(const struct replay *r, FILE *to);
-void replay_print_json(const struct replay *r, FILE *to);
+void compare_print(const struct compare *r, FILE *to);
+void compare_print_json(const struct compare *r, FILE *to);
 /* Every operation, one a line of CSV, with both executors' times and order; measured. */
-void replay_print_operations(const struct replay *r, struct arena *a, FILE *to);
+void compare_print_operations(const struct compare *r, struct arena *a, FILE *to);
 
 /* Stores it under the graph's `about key`, replacing an earlier one of the same executor. ERR_INPUT when it has none. */
-int replay_store(const struct replay *r, const char *executor, const char *db, struct arena *a, struct err *err);
+int compare_store(const struct compare *r, const char *executor, const char *db, struct arena *a, struct err *err);
 
 #endif

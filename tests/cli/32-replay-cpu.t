@@ -1,0 +1,116 @@
+#!/bin/sh
+# One graph, two executors: what this machine runs is what is simulated: every operation, in the same order on each unit, the
+# same bytes. Not how fast: a machine that runs tests is not quiet.
+. tests/cli/tap.sh
+command -v sqlite3 >/dev/null || skip_all 'sqlite3 is not installed'
+
+root=$PWD
+db=$tmp/results.db
+
+# scenario NAME MODEL QUANT ENGINE FLAGS WORKLOAD SET-OF-MACHINE
+scenario() {
+	cat >"$tmp/$1.yaml" <<-END
+		model: $root/tests/data/configs/replay-$2.json
+		quant: $3
+		engine: $4
+		flags: $5
+		workload: {$6}
+		machine: {from: $root/tests/data/replay-machine.yaml, set: {$7}}
+	END
+}
+
+# same NAME [OPTION...]: runs it and holds order and bytes of every unit against the simulation's.
+same() {
+	same_name=$1
+	shift
+	"$OFFSIM" replay "$tmp/$same_name.yaml" --on cpu --dir "$tmp" --repeat 2 --no-db --operations "$tmp/ops.csv" "$@" || return 1
+	awk -F, '
+		NR == 1 { next }
+		{ n++; if ($2 == "copy") copies++; if ($2 == "kernel") kernels++; order[$14 + 1] = $1 + 0; at[$1 + 0] = $10 + 0; unit[$1 + 0] = $4
+		  if ($9 - $8 > 0.51 || $8 - $9 > 0.51) { print "operation " $1 " moved " $9 " bytes of " $8; bad = 1 } }
+		END {
+			# Operations of a unit in the order in which they really began: simulated, none begins before the one before it.
+			for (i = 1; i <= n; i++) {
+				id = order[i]; u = unit[id]
+				if (u == "") continue
+				if (u in last && (at[id] < at[last[u]] || (at[id] == at[last[u]] && id < last[u]))) {
+					print "on " u ", " id " came behind " last[u]; bad = 1
+				}
+				last[u] = id
+			}
+			print n " operations, " copies " copies, " kernels " kernels"
+			exit bad || kernels == 0
+		}' "$tmp/ops.csv"
+}
+
+decode='prompt: 0, generate: 20, depth: 300'
+batch='batch: 8, prompt: 0, generate: 20, depth: 300'
+none='gpu0: none'
+small='gpu0: none, ram.capacity: 120MiB'
+
+scenario cpu-f16 dense f16 ideal '{}' "$decode" "$none"
+scenario cpu-q8 dense q8_0 ideal '{}' "$decode" "$none"
+scenario cpu-q4 dense q4_0 ideal '{}' "$batch" "$none"
+scenario cpu-mix dense q4_k_m llama.cpp '-t 1' "$decode" "$none"
+scenario disk-f16 dense f16 ideal '{}' "$decode" "$small"
+scenario disk-batch dense f16 ideal '{buffers: 3}' "$batch" "$small"
+scenario stream dense f16 ideal '{gpu-layers: 2}' "$decode" ''
+scenario stream-batch dense q8_0 ideal '{gpu-layers: 1, buffers: 3}' "$batch" ''
+scenario stream-kv dense q8_0 ideal '{gpu-layers: 2, kv: ram}' "$batch" ''
+scenario shared dense q4_0 ideal '{gpu-layers: 2, host: compute}' "$decode" ''
+scenario llamacpp dense q4_0 llama.cpp '-ngl 2' "$decode" ''
+scenario prefill dense q4_0 llama.cpp '-ngl 2 -ub 40' 'prompt: 100, generate: 1' ''
+scenario accelerate dense f16 accelerate '{max_memory: {0: 60MiB, cpu: 1GiB}}' "$decode" ''
+scenario experts experts q8_0 llama.cpp '-ngl 99 --cpu-moe' "$batch" ''
+scenario cache experts q8_0 expert-cache '{}' "$decode" ''
+
+for name in cpu-f16 cpu-q8 cpu-q4 cpu-mix disk-f16 disk-batch stream stream-batch stream-kv shared llamacpp prefill accelerate experts \
+	cache; do
+	ok "$name" same $name
+done
+for name in cpu-f16 disk-batch shared; do
+	ok "$name, one thread" same $name --threads 1
+done
+
+"$OFFSIM" replay "$tmp/disk-f16.yaml" --write "$tmp/g.opg" --no-db >"$tmp/from-scenario" 2>&1
+"$OFFSIM" replay "$tmp/g.opg" >"$tmp/from-graph" 2>&1
+ok 'a graph read back simulates the same' sh -c "grep -v '^graph:' '$tmp/from-scenario' | diff - '$tmp/from-graph'"
+ok 'and runs' "$OFFSIM" replay "$tmp/g.opg" --on cpu --dir "$tmp" --repeat 1 --db "$db"
+ok 'stored' test "$(sqlite3 "$db" "select executor, steps, repetitions, noise is null, ratio > 0 from replay")" = 'cpu|3|1|1|1'
+ok 'with its operations' test "$(sqlite3 "$db" "select operation from replay_operation where position = 0")" = step
+"$OFFSIM" replay "$tmp/g.opg" --on cpu --dir "$tmp" --repeat 2 --db "$db" >/dev/null 2>&1
+ok 'again: the last one counts' test "$(sqlite3 "$db" "select count(*), max(repetitions), min(noise) >= 0 from replay")" = '1|2|1'
+
+ok 'a bound that is held' "$OFFSIM" replay "$tmp/cpu-q8.yaml" --on cpu --repeat 1 --no-db --max-error 1000
+ok 'and one that cannot be' fails 4 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --on cpu --repeat 1 --no-db --max-error 0
+if command -v jq >/dev/null; then
+	ok 'JSON' sh -c "'$OFFSIM' replay '$tmp/cpu-q8.yaml' --on cpu --repeat 2 --no-db --json | jq -e '
+		(.rows[0].operation == \"step\") and (.rows | all(.measured_s > 0 and .simulated_s > 0)) and
+		(.ratio - .measured_tok_s / .simulated_tok_s | fabs < 1e-9) and .noise >= 0'"
+fi
+ok 'JSON of a simulation alone' sh -c "'$OFFSIM' replay '$tmp/cpu-q8.yaml' --json | grep -q '\"measured_tok_s\": null'"
+
+ok 'does not fit the machine of the scenario' fails 3 "$OFFSIM" replay "$tmp/cpu-f16.yaml" --on cpu --set machine.ram.capacity=50MiB
+scenario huge dense f16 ideal '{}' 'batch: 1000000, prompt: 0, generate: 20, depth: 3000' "$none, ram.capacity: 900TB"
+ok 'does not fit this one' sh -c "'$OFFSIM' replay '$tmp/huge.yaml' --on cpu 2>&1 | grep -q 'do not fit in MemAvailable'"
+ok 'with status 2' fails 2 "$OFFSIM" replay "$tmp/huge.yaml" --on cpu
+ok 'no such folder' fails 1 "$OFFSIM" replay "$tmp/disk-f16.yaml" --on cpu --dir "$tmp/none" --no-db
+ok 'what is it to do?' fails 2 "$OFFSIM" replay "$tmp/cpu-f16.yaml" --max-error 5%
+ok 'no such executor' fails 2 "$OFFSIM" replay "$tmp/cpu-f16.yaml" --on abacus
+ok 'no scenario' fails 2 "$OFFSIM" replay
+ok 'an override of a graph' fails 2 "$OFFSIM" replay "$tmp/g.opg" --set seed=2
+echo 'opg 1
+steps count=1 first=0 end=1 ahead=2 phase=decode
+kernal 0' >"$tmp/bad.opg"
+ok 'a malformed graph' sh -c "'$OFFSIM' replay '$tmp/bad.opg' 2>&1 | grep -q '^offsim: $tmp/bad.opg:3:1: unknown line .kernal.; did you mean .kernel.'"
+
+# Ctrl-C, in the middle of a long one.
+"$OFFSIM" replay "$tmp/disk-f16.yaml" --on cpu --dir "$tmp" --steps 10 --repeat 10000 --no-db >/dev/null 2>"$tmp/interrupted" &
+pid=$!
+sleep 2
+kill -INT $pid
+wait $pid
+ok 'interrupted: status 1' test $? -eq 1
+ok 'and said so' grep -q '^offsim: interrupted' "$tmp/interrupted"
+ok 'nothing left behind' test -z "$(find "$tmp" -name '*.part' -o -name 'offsim-replay-*')"
+finish
