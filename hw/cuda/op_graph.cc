@@ -182,7 +182,7 @@ static void read_op(line &l, op_graph &g, int kind)
 	o.pinned = l.count_or("pinned", 1, 1) == 1;
 	l.take("dtype", &dtype);
 	o.fp32 = dtype == "-" || dtype == "fp32" || dtype == "f32";
-	l.pass({"path", "cap", "charge", "amount", "layer", "group", "of", "tokens"});
+	l.pass({"path", "cap", "charge", "amount", "layer", "group", "of", "type", "tokens"});
 	l.finish();
 	check_op(l, g, o);
 	if (kind == OP_STEP)
