@@ -203,7 +203,7 @@ static const char *gpu_name(const struct reader *r, int device)
 	return arena_printf(r->a, "gpu%d", device);
 }
 
-/* Of the samples of a part the one with most bytes, or, by speed, the fastest. */
+/* Of the samples of a part the one with most bytes. */
 static const struct sample *largest(const struct reader *r, int device, const char *part, const char *type)
 {
 	const struct sample *best = NULL, *s;
@@ -214,12 +214,13 @@ static const struct sample *largest(const struct reader *r, int device, const ch
 	return best;
 }
 
-static void add_time(struct reader *r, int device, const char *prefix, const char *key, const char *part, const char *what)
+/* to: the constant's device. */
+static void add_time(struct reader *r, int device, int to, const char *prefix, const char *key, const char *part, const char *what)
 {
 	const struct sample *s = largest(r, device, part, NULL);
 
 	if (s)
-		add(r, prefix[0] == 'k' ? -1 : device, prefix, key, UNIT_TIME, median(r, s), spread(r, s), s->n, what);
+		add(r, to, prefix, key, UNIT_TIME, median(r, s), spread(r, s), s->n, what);
 }
 
 static void add_bandwidth(struct reader *r, int device)
@@ -290,9 +291,9 @@ static void add_kernels(struct reader *r)
 {
 	const struct sample *one = fastest(r, 0, "gemv", "fp16", 0), *many = fastest(r, 0, "gemm", "fp16", 512), *alloc = NULL, *s;
 
-	add_time(r, 0, "kernels.llama.cpp", "gpu.kernel", "graph_launch", "an empty kernel in a graph of 1000");
-	add_time(r, 0, "kernels.llama.cpp", "gpu.sync", "sync", "an empty kernel launched and waited for");
-	add_time(r, 0, "kernels.llama.cpp", "gpu.copy_submit", "submit", "cudaMemcpyAsync of 64 B, host time, the stream busy");
+	add_time(r, 0, -1, "kernels.llama.cpp", "gpu.kernel", "graph_launch", "an empty kernel in a graph of 1000");
+	add_time(r, 0, -1, "kernels.llama.cpp", "gpu.sync", "sync", "an empty kernel launched and waited for");
+	add_time(r, 0, -1, "kernels.llama.cpp", "gpu.copy_submit", "submit", "cudaMemcpyAsync of 64 B, host time, the stream busy");
 	if (one)
 		add_share(r, "gpu.read.16bit", one, (double)one->bytes / median(r, one), "gpu0.bandwidth",
 			arena_printf(r->a, "one row, %s kernel", from_library(one) ? "cuBLAS's" : "plain"));
@@ -435,7 +436,7 @@ static void fit_device(struct reader *r, int device)
 {
 	add_bandwidth(r, device);
 	add_flops(r, device);
-	add_time(r, device, gpu_name(r, device), "launch", "launch", "empty kernels back to back in a stream");
+	add_time(r, device, device, gpu_name(r, device), "launch", "launch", "empty kernels back to back in a stream");
 	if (!r->f->devices.at[device].integrated) {
 		double latency_s = add_latency(r, device);
 		add_rate(r, device, "h2d", latency_s, "pinned");
@@ -467,14 +468,12 @@ static void guess_link(struct reader *r, int device)
 		(int)d->pcie_gen));
 }
 
-int gpu_fit_read(const char *path, struct arena *a, struct gpu_fit *out, struct err *err)
+/* Takes root. */
+static int fit(json_t *root, const char *name, struct arena *a, struct gpu_fit *out, struct err *err)
 {
 	struct reader r = {.f = out, .a = a, .err = err};
-	json_t *root;
 
-	*out = (struct gpu_fit){.file = path};
-	if (json_read_file(path, MAX_FILE_BYTES, &root, err))
-		return -1;
+	*out = (struct gpu_fit){.file = name};
 	int rc = read_root(&r, root);
 	json_decref(root);
 	if (rc)
@@ -485,7 +484,21 @@ int gpu_fit_read(const char *path, struct arena *a, struct gpu_fit *out, struct 
 	}
 	add_kernels(&r);
 	add_ram(&r);
-	return out->constants.n ? 0 : err_set(err, ERR_INPUT, "%s: no sample says anything of a constant", path);
+	return out->constants.n ? 0 : err_set(err, ERR_INPUT, "%s: no sample says anything of a constant", name);
+}
+
+int gpu_fit_read(const char *path, struct arena *a, struct gpu_fit *out, struct err *err)
+{
+	json_t *root;
+
+	return json_read_file(path, MAX_FILE_BYTES, &root, err) ? -1 : fit(root, path, a, out, err);
+}
+
+int gpu_fit_read_text(const char *text, size_t len, const char *name, struct arena *a, struct gpu_fit *out, struct err *err)
+{
+	json_t *root;
+
+	return json_read_text(text, len, name, &root, err) ? -1 : fit(root, name, a, out, err);
 }
 
 const struct gpu_constant *gpu_fit_find(const struct gpu_fit *f, const char *name)

@@ -50,6 +50,7 @@ struct gpu_fit {
 };
 
 int gpu_fit_read(const char *path, struct arena *a, struct gpu_fit *out, struct err *err);
+int gpu_fit_read_text(const char *text, size_t len, const char *name, struct arena *a, struct gpu_fit *out, struct err *err);
 
 /* NULL when it was not measured. */
 const struct gpu_constant *gpu_fit_find(const struct gpu_fit *f, const char *name);

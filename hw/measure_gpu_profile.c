@@ -69,8 +69,9 @@ static void put_device(const struct writer *w, int i, const char *base)
 			(unsigned long long)(d->memory_bytes >> 10), (unsigned long long)((d->memory_bytes - d->free_bytes) >> 10));
 		put_one(w, i, "bandwidth");
 	}
+	/* One each way between host and GPU; more serve copies between GPUs. */
 	if (d->copy_engines)
-		fprintf(w->to, "  copy_engines: %llu\n", (unsigned long long)d->copy_engines);
+		fprintf(w->to, "  copy_engines: %d\n", d->copy_engines > 1 ? 2 : 1);
 	put_below(w, i, "flops");
 	put_one(w, i, "launch");
 	if (!put_below(w, i, "link"))

@@ -27,7 +27,7 @@ BEGIN {
 	copies("h2d_pageable", up_large, up_small); copies("d2h_pageable", down, down)
 	sample("\"part\": \"both\", \"bytes\": 67108864", 67108864 / both, 1, 8)
 	sample("\"part\": \"h2d_loaded\", \"threads\": 15, \"bytes\": 67108864", 67108864 / 31e9, 1, 10)
-	sample("\"part\": \"load\", \"threads\": 15, \"bytes\": 107374182400", 107374182400 / ram, 1, 1)
+	sample("\"part\": \"load\", \"threads\": 15, \"bytes\": 1073741824", 1073741824 / ram, 1, 8)
 	sample("\"part\": \"submit\", \"bytes\": 64", submit, 256, 20)
 	sample("\"part\": \"read\", \"bytes\": 2147483648", 2147483648 / bandwidth, 1, 12)
 	sample("\"part\": \"copy\", \"bytes\": 1073741824", 1073741824 / 3.6e12, 1, 12)
