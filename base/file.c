@@ -109,6 +109,8 @@ int file_out_open(struct file_out *f, const char *path, struct err *err)
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return err_set(err, ERR_IO, "cannot write '%s': it is %s", path,
 			S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
+	if (!*path)
+		return cannot_write(path, ENOENT, err);
 	/* Renaming would replace a link: /dev/stdout, say, when output goes to a file. */
 	if (!realpath(path, f->target) && snprintf(f->target, sizeof(f->target), "%s", path) >= (int)sizeof(f->target))
 		return cannot_write(path, ENAMETOOLONG, err);

@@ -97,6 +97,14 @@ struct hw_link {
 enum hw_device_kind { HW_DEVICE_GPU, HW_DEVICE_CPU };
 enum hw_dtype { HW_FP32, HW_FP16, HW_BF16, HW_FP8, HW_INT8, HW_DTYPE_N };
 
+/* What one thread of a CPU was measured to do with weights of a type, as an engine's kernels do it. */
+struct hw_kernel {
+	const char *type;            /* as models/quant.h names it: "q4_k" */
+	struct hw_num decode_bytes_s;  /* weights multiplied with one row, from its cache; 0: not measured */
+	struct hw_num prefill_flops_s; /* 2 x weights x rows a second, many rows; 0: not measured */
+	struct err_pos pos;          /* of the type's name */
+};
+
 struct hw_device {
 	const char *name; /* "gpu0", "cpu0" */
 	enum hw_device_kind kind;
@@ -105,7 +113,15 @@ struct hw_device {
 	struct hw_num bandwidth_bytes_s;       /* what it alone reaches of that memory's bus; unknown: all of it */
 	struct hw_num flops_s[HW_DTYPE_N];     /* dense rate by operand type; unknown where it has none */
 	struct hw_num launch_s;                /* host cost of one kernel or CPU task */
-	unsigned cores;                        /* CPU: physical cores of all sockets; GPU: 0 */
+	/* Of a CPU; what a GPU has not is 0 or NULL. */
+	unsigned cores, sockets;               /* physical cores of all sockets */
+	unsigned threads;                      /* hardware threads of all sockets */
+	const char *isa;                       /* that kernels are chosen by: "avx2" */
+	struct err_pos isa_pos;                /* where that is written */
+	struct hw_num clock_hz;                /* with all cores busy; its peak is that of one thread alone; may be unknown */
+	struct hw_num thread_bandwidth_bytes_s; /* of DRAM, one thread alone; unknown: no limit of its own */
+	struct hw_kernel *kernels;             /* measured on this very machine */
+	int n_kernels;
 	unsigned copy_engines;                 /* GPU: copies that run at once, usually 2 (one each way); 0: unified */
 };
 

@@ -15,6 +15,7 @@ enum hw_params_kind {
 	HW_PARAMS_LINK,
 	HW_PARAMS_GENERATION, /* PCIe: what a link is scaled from */
 	HW_PARAMS_FLOPS,
+	HW_PARAMS_KERNEL, /* of cpu0.kernels: one type of weights */
 	HW_PARAMS_NUMBER, /* what any of the numbers above may hold instead of a single value */
 	HW_PARAMS_N,
 };

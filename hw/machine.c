@@ -144,6 +144,15 @@ static void device_refs(struct refs *refs, struct arena *a, struct hw_device *d)
 			arena_printf(a, "flops.%s", dtype_names[t]));
 	add_ref(refs, a, &d->launch_s, UNIT_TIME, d->name, "launch");
 	add_ref(refs, a, &d->bandwidth_bytes_s, UNIT_BYTES_RATE, d->name, "bandwidth");
+	add_ref(refs, a, &d->thread_bandwidth_bytes_s, UNIT_BYTES_RATE, d->name, "thread_bandwidth");
+	add_ref(refs, a, &d->clock_hz, UNIT_FREQUENCY, d->name, "clock");
+	for (int i = 0; i < d->n_kernels; i++) {
+		struct hw_kernel *k = &d->kernels[i];
+		add_ref(refs, a, &k->decode_bytes_s, UNIT_BYTES_RATE, d->name,
+			arena_printf(a, "kernels.%s.decode", k->type));
+		add_ref(refs, a, &k->prefill_flops_s, UNIT_FLOP_RATE, d->name,
+			arena_printf(a, "kernels.%s.prefill", k->type));
+	}
 }
 
 /* A drive's link carries the names of the drive's own keys. */
@@ -204,6 +213,10 @@ struct hw_machine *hw_machine_copy(const struct hw_machine *m, struct arena *a)
 	copy->memories = copy_array(a, m->memories, m->n_memories, sizeof(*m->memories));
 	copy->links = copy_array(a, m->links, m->n_links, sizeof(*m->links));
 	copy->devices = copy_array(a, m->devices, m->n_devices, sizeof(*m->devices));
+	for (int i = 0; i < copy->n_devices; i++) {
+		struct hw_device *d = &copy->devices[i];
+		d->kernels = copy_array(a, d->kernels, d->n_kernels, sizeof(*d->kernels));
+	}
 	return copy;
 }
 
@@ -259,6 +272,18 @@ static void add_memory(struct text *t, struct arena *a, const struct hw_memory *
 	add_text(t, a, ";");
 }
 
+static void add_cpu(struct text *t, struct arena *a, const struct hw_device *d)
+{
+	add_text(t, a, arena_printf(a, " sockets=%u threads=%u isa=%s", d->sockets, d->threads, d->isa));
+	add_num(t, a, "clock", &d->clock_hz);
+	add_num(t, a, "thread_bandwidth", &d->thread_bandwidth_bytes_s);
+	for (int i = 0; i < d->n_kernels; i++) {
+		add_text(t, a, arena_printf(a, " %s:", d->kernels[i].type));
+		add_num(t, a, "decode", &d->kernels[i].decode_bytes_s);
+		add_num(t, a, "prefill", &d->kernels[i].prefill_flops_s);
+	}
+}
+
 static void add_device(struct text *t, struct arena *a, const struct hw_device *d)
 {
 	add_text(t, a,
@@ -269,6 +294,8 @@ static void add_device(struct text *t, struct arena *a, const struct hw_device *
 	add_num(t, a, "launch", &d->launch_s);
 	if (hw_num_value(&d->bandwidth_bytes_s) > 0)
 		add_num(t, a, "bandwidth", &d->bandwidth_bytes_s);
+	if (d->kind == HW_DEVICE_CPU)
+		add_cpu(t, a, d);
 	add_text(t, a, ";");
 }
 
@@ -317,7 +344,7 @@ static void print_device(const struct hw_machine *m, const struct hw_device *d, 
 	fprintf(to, "%-10s  %s computing from %s, part %s", d->name, d->kind == HW_DEVICE_GPU ? "GPU" : "CPU",
 		m->memories[d->memory].name, *d->part ? d->part : "none");
 	if (d->kind == HW_DEVICE_CPU)
-		fprintf(to, ", %u cores\n", d->cores);
+		fprintf(to, ", %u cores with %u threads, %s\n", d->cores, d->threads, d->isa);
 	else if (d->copy_engines)
 		fprintf(to, ", %u copy engine%s\n", d->copy_engines, d->copy_engines == 1 ? "" : "s");
 	else

@@ -30,6 +30,7 @@
 #define FILE_PER_SECOND (64u << 20) /* of measuring: a short run writes little */
 #define MAX_DEPTH 32
 #define BUFFER_BYTES (4 * BIG_BLOCK) /* reads under way may share it: nobody looks at what comes */
+#define STEP (1u << 20)
 #define REGION (64u << 20)	     /* read through the page cache in one repetition */
 
 static const size_t blocks[] = {PAGE, 64u << 10, 1u << 20, BIG_BLOCK};
@@ -48,8 +49,11 @@ struct measure_drive {
 	bool sticky;	/* the page cache did not let go of what it was told to */
 	/* of the item under way */
 	size_t block;
+	bool alone;
 	char *mapped;
-	size_t slice;
+	size_t share; /* of a thread */
+	uint64_t from;
+	bool warm;
 	int failed; /* errno */
 };
 
@@ -294,17 +298,20 @@ static double read_by_ring(struct measure_drive *d, unsigned depth, double secon
 static double read_blocks(void *ctx, unsigned thread, double until)
 {
 	struct measure_drive *d = ctx;
+	struct measure_slices s;
 	double done = 0;
 
+	measure_slices_begin(&s);
 	do {
 		ssize_t n = pread(d->direct, target(d, thread), d->block, (off_t)draw_offset(d));
 		if (n <= 0) {
 			__atomic_store_n(&d->failed, n ? errno : EIO, __ATOMIC_RELAXED);
-			break;
+			return 0;
 		}
 		done += (double)n;
-	} while (measure_now() < until);
-	return done;
+	} while (measure_slices_add(&s, (double)d->block) < until);
+	/* A read alone is timed by itself, and one that others delayed is a slice; of several the sum counts. */
+	return d->alone ? measure_slices_end(&s) : done;
 }
 
 static double read_by_threads(struct measure_drive *d, unsigned depth, double seconds, struct err *err)
@@ -312,12 +319,15 @@ static double read_by_threads(struct measure_drive *d, unsigned depth, double se
 	const struct measure_host *h = &d->m->out->host;
 	int cpu[MAX_DEPTH];
 
+	d->alone = depth == 1;
 	for (unsigned i = 0; i < depth; i++)
 		cpu[i] = h->thread_cpu[i % d->m->threads];
-	double rate = measure_parallel(cpu, depth, seconds, read_blocks, d).together;
-	if (rate < 0)
+	struct measure_rates rates = measure_parallel(cpu, depth, seconds, read_blocks, d);
+	if (rates.each < 0)
 		return err_set(err, ERR_IO, "cannot start %u threads", depth);
-	return d->failed ? io_error(d, "read", d->failed, err) : rate;
+	if (d->failed)
+		return io_error(d, "read", d->failed, err);
+	return d->alone ? rates.each : rates.together;
 }
 
 enum { ARG_BLOCK, ARG_DEPTH };
@@ -357,14 +367,27 @@ static int cool(struct measure_drive *d, uint64_t from, size_t len, struct err *
 	return 0;
 }
 
-static double touch_slice(void *ctx, unsigned thread, double until)
+/* What a thread did of its share. Warm, all steps are alike and their median keeps others' time slices out; cold, the
+   kernel reads ahead: some wait for the drive and the next ones do not, and only their sum says how long all takes. */
+static double done_of(const struct measure_drive *d, struct measure_slices *s, double bytes)
+{
+	return d->warm ? measure_slices_end(s) : bytes;
+}
+
+static double touch_share(void *ctx, unsigned thread, double until)
 {
 	struct measure_drive *d = ctx;
-	uint64_t sum = kernel_read(kernel_best_level())(d->mapped + thread * d->slice, d->slice);
+	size_t step = d->share < STEP ? d->share : STEP;
+	struct measure_slices s;
 
 	(void)until;
-	MEASURE_KEEP(sum);
-	return (double)d->slice;
+	measure_slices_begin(&s);
+	for (size_t at = 0; at + step <= d->share; at += step) {
+		uint64_t sum = kernel_read(kernel_best_level())(d->mapped + thread * d->share + at, step);
+		MEASURE_KEEP(sum);
+		measure_slices_add(&s, (double)step);
+	}
+	return done_of(d, &s, (double)(d->share / step * step));
 }
 
 static double touch_pages(void *ctx, unsigned thread, double until)
@@ -381,37 +404,39 @@ static double touch_pages(void *ctx, unsigned thread, double until)
 	return done;
 }
 
-static double read_slice(void *ctx, unsigned thread, double until)
+static double read_all(void *ctx, unsigned thread, double until)
 {
 	struct measure_drive *d = ctx;
-	double done = 0;
+	struct measure_slices s;
 
 	(void)thread, (void)until;
-	for (uint64_t at = 0; at < REGION; at += 1u << 20) {
-		ssize_t n = pread(d->cached, d->buffer, 1u << 20, (off_t)(d->block + at));
-		if (n <= 0) {
-			d->failed = n ? errno : EIO;
-			break;
+	measure_slices_begin(&s);
+	for (uint64_t at = 0; at < REGION; at += STEP) {
+		ssize_t n = pread(d->cached, d->buffer, STEP, (off_t)(d->from + at));
+		if (n != STEP) {
+			d->failed = n < 0 ? errno : EIO;
+			return 0;
 		}
-		done += (double)n;
+		measure_slices_add(&s, STEP);
 	}
-	return done;
+	return done_of(d, &s, REGION);
 }
 
 static double pass(struct measure_drive *d, const struct measure_item *item, uint64_t from, double seconds,
 	struct err *err)
 {
-	static measure_work_fn *const fns[] = {touch_slice, touch_pages, read_slice};
+	static measure_work_fn *const fns[] = {touch_share, touch_pages, read_all};
 	enum way way = (enum way)item->arg[ARG_WAY];
 	unsigned n = (unsigned)item->arg[ARG_THREADS];
 
-	d->slice = REGION / n / PAGE * PAGE;
-	d->block = (size_t)from;
+	d->share = REGION / n / PAGE * PAGE;
+	d->from = from;
 	d->mapped = mmap(NULL, REGION, PROT_READ, MAP_SHARED, d->cached, (off_t)from);
 	if (d->mapped == MAP_FAILED)
 		return io_error(d, "map", errno, err);
 	madvise(d->mapped, REGION, way == WAY_MMAP_RANDOM ? MADV_RANDOM : MADV_SEQUENTIAL);
-	double rate = measure_parallel(d->m->out->host.thread_cpu, n, seconds, fns[way], d).together;
+	struct measure_rates rates = measure_parallel(d->m->out->host.thread_cpu, n, seconds, fns[way], d);
+	double rate = d->warm ? rates.each : rates.together;
 	munmap(d->mapped, REGION);
 	if (rate < 0)
 		return err_set(err, ERR_IO, "cannot start %u threads", n);
@@ -421,11 +446,10 @@ static double pass(struct measure_drive *d, const struct measure_item *item, uin
 static double run_cached(void *ctx, const struct measure_item *item, double seconds, struct err *err)
 {
 	struct measure_drive *d = ctx;
-	bool warm = item->arg[ARG_WARM];
-
+	d->warm = item->arg[ARG_WARM];
 	d->block = REGION;
 	uint64_t from = draw_offset(d);
-	if (warm ? pass(d, item, from, seconds, err) < 0 : cool(d, from, REGION, err))
+	if (d->warm ? pass(d, item, from, seconds, err) < 0 : cool(d, from, REGION, err))
 		return -1;
 	return pass(d, item, from, seconds, err);
 }

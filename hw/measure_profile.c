@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "hw/hw_params.h"
 #include "hw/measure.h"
 #include "hw/measure_factor.h"
 #include "hw/measure_kernels.h"
@@ -127,16 +126,6 @@ static void put_kernels(const struct writer *w)
 	}
 }
 
-/* Does a profile have this key of a processor? */
-static bool cpu_has(const char *key)
-{
-	const char *prefix;
-	size_t n;
-	const struct param *rows = hw_params(HW_PARAMS_CPU, &n, &prefix);
-
-	return param_find(rows, n, key) != NULL;
-}
-
 static void put_cpu(const struct writer *w)
 {
 	const struct measure_host *h = &w->m->host;
@@ -151,8 +140,7 @@ static void put_cpu(const struct writer *w)
 	fprintf(w->to, "  ");
 	put_number(w, "launch",
 		measure_find(w->m, MEASURE_CPU, arena_printf(w->a, "barrier.t%u", w->m->threads)));
-	if (cpu_has("kernels"))
-		put_kernels(w);
+	put_kernels(w);
 }
 
 /* Without the part of its own, the probes around the other parts tell. */

@@ -1,5 +1,6 @@
 /*
- * probe_part.h - inside hw/probe*: from what was found to parts of the library, and to guesses where there is none.
+ * probe_part.h - from what was found to parts of the library, and to guesses where there is none: for hw/probe*, and for
+ * the corpus of sim/run, whose machines are known by names alone.
  */
 #ifndef HW_PROBE_PART_H
 #define HW_PROBE_PART_H

@@ -63,8 +63,25 @@ static const struct param cpu_params[] = {
 	PARAM_COUNT(struct cpu_raw, sockets, "sockets", "1", 1, 64, "the part's cores and rates are of one"),
 	NUMBER(struct cpu_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE,
 		"what all its cores reach of ram.bandwidth: 118GB/s; all of it when left out"),
+	NUMBER(struct cpu_raw, thread_bandwidth, "thread_bandwidth", UNIT_BYTES_RATE,
+		"what one thread alone reaches of it: 14GB/s; no limit when left out"),
 	PARAM_NODE(struct cpu_raw, flops, "flops", "dense compute rate by operand type: {fp16: 165TFLOP/s}"),
-	NUMBER(struct cpu_raw, launch, "launch", UNIT_TIME, "cost of handing one task to all threads: 5us"),
+	NUMBER(struct cpu_raw, launch, "launch", UNIT_TIME,
+		"cost of handing one task to all threads and meeting again: 5us"),
+	PARAM_COUNT(struct cpu_raw, threads, "threads", NULL, 1, 131072,
+		"hardware threads of one socket; as many as cores when left out"),
+	PARAM_TEXT(struct cpu_raw, isa, "isa", "avx2",
+		"what an engine's kernels are chosen by: avx2, avx512_vnni, neon, …"),
+	NUMBER(struct cpu_raw, clock, "clock", UNIT_FREQUENCY,
+		"with all cores busy: 3.6GHz (peak: of one thread alone); from flops.fp32, at 32 a cycle, when left out"),
+	PARAM_NODE(struct cpu_raw, kernels, "kernels",
+		"measured rates of one thread by type of weights: {q4_0: {decode: 5.2GB/s, prefill: 61GFLOP/s}}"),
+};
+
+static const struct param kernel_params[] = {
+	NUMBER(struct kernel_raw, decode, "decode", UNIT_BYTES_RATE,
+		"weights multiplied with one row, from cache: 5.2GB/s"),
+	NUMBER(struct kernel_raw, prefill, "prefill", UNIT_FLOP_RATE, "2 x weights x rows, many rows: 61GFLOP/s"),
 };
 
 static const struct param ram_params[] = {
@@ -172,6 +189,7 @@ const struct param *hw_params(enum hw_params_kind kind, size_t *n, const char **
 		[HW_PARAMS_GENERATION] = {generation_params, ARRAY_LEN(generation_params),
 			"machine.gpu0.link.generations.4"},
 		[HW_PARAMS_FLOPS] = {flops_params, ARRAY_LEN(flops_params), "machine.gpu0.flops"},
+		[HW_PARAMS_KERNEL] = {kernel_params, ARRAY_LEN(kernel_params), "machine.cpu0.kernels.q4_0"},
 		[HW_PARAMS_NUMBER] = {number_params, ARRAY_LEN(number_params), "machine.gpu0.bandwidth"},
 	};
 

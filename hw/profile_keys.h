@@ -25,8 +25,13 @@ struct gpu_raw {
 
 struct cpu_raw {
 	const char *part, *description;
-	struct yaml_node *bandwidth, *flops, *launch;
-	uint64_t cores, sockets;
+	const char *isa;
+	struct yaml_node *bandwidth, *thread_bandwidth, *flops, *launch, *clock, *kernels;
+	uint64_t cores, sockets, threads;
+};
+
+struct kernel_raw {
+	struct yaml_node *decode, *prefill;
 };
 
 struct ram_raw {

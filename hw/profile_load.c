@@ -6,9 +6,9 @@
 
 static int need_flops(const struct profile_layers *l, const struct hw_num *flops, struct err *err)
 {
-	for (int t = 0; t < HW_DTYPE_N; t++)
-		if (hw_num_value(&flops[t]) > 0)
-			return 0;
+	/* One that rates of other types can be told by. */
+	if (hw_num_value(&flops[HW_FP32]) > 0 || hw_num_value(&flops[HW_FP16]) > 0 || hw_num_value(&flops[HW_BF16]) > 0)
+		return 0;
 	return profile_missing(l, "flops", "{fp16: 82TFLOP/s}", err);
 }
 
@@ -93,6 +93,45 @@ static int load_gpu(struct profile *p, const struct yaml_node *own, const char *
 	return 0;
 }
 
+/* What a layer says of a type of weights: an empty map when nothing. */
+static const struct yaml_node *kernel_in(struct profile *p, const struct yaml_node *layer, const struct yaml_node *type)
+{
+	const struct yaml_node *all = yaml_get(layer, "kernels"), *one = all ? yaml_get(all, type->key) : NULL;
+
+	return one ? one : profile_new_map(p->a, NULL, &type->pos);
+}
+
+/* One type of weights; the machine's numbers are laid over the part's. */
+static int fill_kernel(struct profile *p, const struct profile_layers *cpu, const struct yaml_node *merged,
+	struct hw_kernel *k, struct err *err)
+{
+	struct profile_layers l = {arena_printf(p->a, "%s.kernels.%s", cpu->name, merged->key),
+		kernel_in(p, cpu->part, merged), kernel_in(p, cpu->own, merged), merged};
+	struct kernel_raw raw;
+
+	*k = (struct hw_kernel){.type = merged->key, .pos = merged->key_pos};
+	if (profile_must_be_map(merged, l.name, err) ||
+		profile_fill(p, HW_PARAMS_KERNEL, merged, l.name, &raw, err) ||
+		profile_layered_num(p, &l, "decode", UNIT_BYTES_RATE, &k->decode_bytes_s, err))
+		return -1;
+	return profile_layered_num(p, &l, "prefill", UNIT_FLOP_RATE, &k->prefill_flops_s, err);
+}
+
+static int fill_kernels(struct profile *p, const struct profile_layers *l, struct hw_device *d, struct err *err)
+{
+	const struct yaml_node *all = yaml_get(l->merged, "kernels");
+
+	if (!all)
+		return 0;
+	if (profile_must_be_map(all, arena_printf(p->a, "%s.kernels", l->name), err))
+		return -1;
+	d->kernels = arena_array(p->a, struct hw_kernel, yaml_count(all));
+	for (const struct yaml_node *k = all->child; k; k = k->next)
+		if (fill_kernel(p, l, k, &d->kernels[d->n_kernels++], err))
+			return -1;
+	return 0;
+}
+
 /* Of all sockets, as the flops. */
 static int fill_cpu_bandwidth(struct profile *p, const struct profile_layers *l, uint64_t sockets,
 	struct hw_num *num, struct err *err)
@@ -103,6 +142,22 @@ static int fill_cpu_bandwidth(struct profile *p, const struct profile_layers *l,
 		return -1;
 	profile_scale(num, (double)sockets);
 	return profile_num(p, yaml_get(l->own, "bandwidth"), UNIT_BYTES_RATE, what, num, err);
+}
+
+/* With other cores than the part's, each has as many threads as the part's have. */
+static int set_threads(const struct profile_layers *l, const struct cpu_raw *raw, const struct cpu_raw *part,
+	struct hw_device *d, struct err *err)
+{
+	uint64_t each = part->threads && part->cores ? part->threads / part->cores : 1;
+	uint64_t threads = raw->threads && (yaml_get(l->own, "threads") || raw->cores == part->cores) ?
+		raw->threads :
+		raw->cores * each;
+
+	d->threads = (unsigned)(threads * raw->sockets);
+	if (threads >= raw->cores)
+		return 0;
+	return err_at(err, ERR_INPUT, &l->own->pos, "%s has %u threads, fewer than its %u cores", l->name,
+		(unsigned)threads, (unsigned)raw->cores);
 }
 
 /* A machine that says how many cores it has, of a part that has others, gets its share of the flops. */
@@ -119,8 +174,17 @@ static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cp
 		return profile_missing(l, "cores", "16", err);
 	double scale = (double)raw->sockets * (part.cores ? (double)raw->cores / (double)part.cores : 1);
 	d->cores = (unsigned)(raw->cores * raw->sockets);
+	d->sockets = (unsigned)raw->sockets;
+	const struct yaml_node *isa = yaml_get(l->merged, "isa");
+	d->isa = raw->isa;
+	d->isa_pos = isa ? isa->pos : l->own->pos;
+	if (set_threads(l, raw, &part, d, err))
+		return -1;
 	if (fill_cpu_bandwidth(p, l, raw->sockets, &d->bandwidth_bytes_s, err) ||
-		profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err))
+		profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err) ||
+		profile_layered_num(p, l, "clock", UNIT_FREQUENCY, &d->clock_hz, err) ||
+		profile_layered_num(p, l, "thread_bandwidth", UNIT_BYTES_RATE, &d->thread_bandwidth_bytes_s, err) ||
+		fill_kernels(p, l, d, err))
 		return -1;
 	if (!yaml_get(l->merged, "launch"))
 		return profile_missing(l, "launch", "5us", err);

@@ -2,14 +2,13 @@
  * cmd_calibrate.c - `offsim calibrate`: measure this machine, print every number with its interval, write its
  * profile.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/suggest.h"
 #include "hw/measure.h"
 #include "hw/measure_factor.h"
@@ -349,60 +348,28 @@ static int print_json(const struct measurement *m, const char *output, struct er
 
 /* ---- the profile ---- */
 
-static int cannot_write(const char *path, struct err *err)
+/* Asked before anything is measured: it would be a pity afterwards. */
+static int check_output(const char *path, struct err *err)
 {
-	return err_set(err, ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-}
+	struct file_out f;
 
-/* Asked before anything is measured: it would be a pity afterwards. What is there is replaced, and so must be a plain
-   file: not a folder, not /dev/stdout. */
-static int check_output(const char *path, struct arena *a, struct err *err)
-{
-	char *beside = arena_printf(a, "%s.XXXXXX", path);
-	struct stat st;
-
-	if (!*path || (!lstat(path, &st) && !S_ISREG(st.st_mode)))
-		return err_set(err, ERR_INPUT, "the profile '%s' must be a plain file", path);
-	int fd = mkstemp(beside);
-	if (fd < 0)
-		return cannot_write(path, err);
-	close(fd);
-	unlink(beside);
+	if (file_out_open(&f, path, err))
+		return -1;
+	file_out_abort(&f);
 	return 0;
 }
 
-static int write_file(const struct measurement *m, int fd, struct arena *a, struct err *err)
-{
-	FILE *to = fdopen(fd, "w");
-
-	if (!to) {
-		close(fd);
-		return err_set(err, ERR_IO, "cannot write the profile: %s", strerror(errno));
-	}
-	int rc = measure_write_profile(m, to, a, err);
-	bool bad = ferror(to) != 0;
-	if (fclose(to) || bad)
-		rc = rc ? rc : err_set(err, ERR_IO, "cannot write the profile: %s", strerror(errno));
-	return rc;
-}
-
-/* Whole or not at all: beside it first. */
 static int write_output(const struct measurement *m, const char *path, struct arena *a, struct err *err)
 {
-	char *beside = arena_printf(a, "%s.XXXXXX", path);
-	mode_t mask = umask(0);
-	int fd = mkstemp(beside);
+	struct file_out f;
 
-	umask(mask);
-	if (fd < 0)
-		return cannot_write(path, err);
-	fchmod(fd, 0666 & ~mask);
-	int rc = write_file(m, fd, a, err);
-	if (!rc && rename(beside, path))
-		rc = cannot_write(path, err);
-	if (rc)
-		unlink(beside);
-	return rc;
+	if (file_out_open(&f, path, err))
+		return -1;
+	if (measure_write_profile(m, f.to, a, err)) {
+		file_out_abort(&f);
+		return -1;
+	}
+	return file_out_commit(&f, err);
 }
 
 static int calibrate(struct args *args, struct arena *a)
@@ -411,7 +378,7 @@ static int calibrate(struct args *args, struct arena *a)
 	struct err err;
 	bool bar = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
 
-	if (args->output && check_output(args->output, a, &err))
+	if (args->output && check_output(args->output, &err))
 		return cmd_fail(&err);
 	args->measure.report = bar ? show_bar : NULL;
 	int rc = measure_run(&args->measure, a, &m, &err);

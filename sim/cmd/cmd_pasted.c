@@ -14,22 +14,47 @@ const char pasted_usage[] =
 	"      --batch N, --prompt N, --generate N, --depth N   the workload (1, 512, 128, 0; llama-bench's own -p,\n"
 	"                       -n and -d where they are given)\n";
 
+#define PROGRAM_WORDS 3
+
+/* The words that a command line begins with; of the first any folder before it is passed over. */
 static const struct program {
-	const char *name, *engine;
+	const char *word[PROGRAM_WORDS];
+	const char *engine;
+	bool model_follows; /* as the first word behind them that is no flag */
 } programs[] = {
-	{"llama-server", "llama.cpp"}, {"llama-cli", "llama.cpp"}, {"llama-bench", "llama.cpp"},
-	{"llama-batched-bench", "llama.cpp"}, {"llama-completion", "llama.cpp"},
+	{{"llama-server"}, "llama.cpp", false}, {{"llama-cli"}, "llama.cpp", false}, {{"llama-bench"}, "llama.cpp", false},
+	{{"llama-batched-bench"}, "llama.cpp", false}, {{"llama-completion"}, "llama.cpp", false},
+	{{"vllm", "serve"}, "vllm", true}, {{"python", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", false},
+	{{"python3", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", false},
+	{{"python", "-m", "sglang.launch_server"}, "sglang", false},
+	{{"python3", "-m", "sglang.launch_server"}, "sglang", false},
 };
 
-static const char *engine_of(const char *word, const char **program)
+static const char *without_folder(const char *word)
 {
-	const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+	const char *slash = strrchr(word, '/');
 
+	return slash ? slash + 1 : word;
+}
+
+static int n_words(const struct program *g)
+{
+	int n = 0;
+
+	while (n < PROGRAM_WORDS && g->word[n])
+		n++;
+	return n;
+}
+
+static const struct program *find_program(const struct pasted *p)
+{
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
-		if (strcmp(name, programs[i].name) == 0) {
-			*program = programs[i].name;
-			return programs[i].engine;
-		}
+		const struct program *g = &programs[i];
+		int k = 0, n = n_words(g);
+		while (k < n && k < p->argc && strcmp(k ? p->argv[k] : without_folder(p->argv[0]), g->word[k]) == 0)
+			k++;
+		if (k == n)
+			return g;
 	}
 	return NULL;
 }
@@ -45,15 +70,28 @@ static const struct engine_ops *engine_of_call(const char *text)
 	return NULL;
 }
 
-static int unknown_program(const struct pasted *p, const char *word)
+static int unknown_program(const struct pasted *p)
 {
+	const char *begin = without_folder(p->argv[0]);
+	char two[128];
 	struct suggest s;
 	char near[128];
 
-	suggest_init(&s, word);
-	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
-		suggest_offer(&s, programs[i].name);
-	return cmd_usage_error(p->command, "no engine is known by the program '%s'%s", word,
+	/* "python -m x": which module it is; "vllm x": which command. */
+	if (p->argc > 2 && strncmp(begin, "python", 6) == 0 && strcmp(p->argv[1], "-m") == 0)
+		begin = p->argv[2];
+	suggest_init(&s, begin);
+	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+		const struct program *g = &programs[i];
+		if (n_words(g) == 2) {
+			bool same = strcmp(begin, g->word[0]) == 0;
+			snprintf(two, sizeof(two), "%s %s", g->word[0], g->word[1]);
+			if (same)
+				return cmd_usage_error(p->command, "of '%s' only '%s' is known", begin, two);
+		}
+		suggest_offer(&s, g->word[n_words(g) == PROGRAM_WORDS ? PROGRAM_WORDS - 1 : 0]);
+	}
+	return cmd_usage_error(p->command, "no engine is known by the program '%s'%s", begin,
 		suggest_text(&s, near, sizeof(near)));
 }
 
@@ -75,6 +113,7 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, bool benc
 		size_t field;
 	} taken[] = {
 		{"-m", false, offsetof(struct pasted, model)}, {"--model", false, offsetof(struct pasted, model)},
+		{"--model-path", false, offsetof(struct pasted, model)},
 		{"-p", true, offsetof(struct pasted, prompt)}, {"-n", true, offsetof(struct pasted, generate)},
 		{"-d", true, offsetof(struct pasted, depth)},
 	};
@@ -152,7 +191,7 @@ static const char *scenario_text(struct pasted *p, const char *engine)
 
 int pasted_load(struct pasted *p)
 {
-	const char *call = p->argv[0], *program, *engine, *flags;
+	const char *call = p->argv[0], *engine, *flags;
 	struct err err = {0};
 	int col = 1;
 
@@ -165,11 +204,19 @@ int pasted_load(struct pasted *p)
 		if (take_dtype(p, called, call, &err))
 			return cmd_fail(&err);
 	} else {
-		engine = engine_of(p->argv[0], &program);
-		if (!engine)
-			return unknown_program(p, p->argv[0]);
-		flags = flags_text(p, p->argc - 1, p->argv + 1, strcmp(program, "llama-bench") == 0);
-		col += (int)strlen(p->argv[0]) + 1;
+		const struct program *g = find_program(p);
+		if (!g)
+			return unknown_program(p);
+		int n = n_words(g);
+		engine = g->engine;
+		if (g->model_follows && n < p->argc && p->argv[n][0] != '-') {
+			if (!p->model)
+				p->model = p->argv[n];
+			n++;
+		}
+		for (int i = 0; i < n; i++)
+			col += (int)strlen(p->argv[i]) + 1;
+		flags = flags_text(p, p->argc - n, p->argv + n, strcmp(g->word[0], "llama-bench") == 0);
 	}
 	if (!p->model)
 		return cmd_usage_error(p->command, "which model? --model NAME%s", called ? "" :

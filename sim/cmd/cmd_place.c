@@ -95,16 +95,22 @@ static void print_placement(const struct placement *p, struct arena *a)
 			units_format(bytes, sizeof(bytes), (double)l->bytes, UNIT_BYTES), m->memories[l->spot.memory].name,
 			place_mode_name(l->spot.mode), m->devices[l->spot.device].name);
 	}
-	uint64_t kv_by_spot[2 * LEDGER_MAX_MEMORIES] = {0};
-	for (uint32_t i = 0; i < p->model->n_layer; i++)
-		kv_by_spot[2 * p->kv[i].memory + (p->kv[i].mode != PLACE_RESIDENT)] += p->kv_sequences *
-			kvcache_layer_bytes(&p->model->layers[i], p->kv_context, &p->kv_types);
-	for (int i = 0; i < 2 * m->n_memories; i++)
-		if (kv_by_spot[i])
-			printf("  %-10s %-22s %12s  %-8s %s\n", "kv cache", p->kv_types.k->name,
-				units_format(bytes, sizeof(bytes), (double)kv_by_spot[i], UNIT_BYTES),
-				m->memories[i / 2].name,
-				place_mode_name(i % 2 ? PLACE_STREAMED : PLACE_RESIDENT));
+	uint64_t kv_by_spot[LEDGER_MAX_MEMORIES][PLACE_MODE_N] = {0};
+	for (uint32_t i = 0; i < p->model->n_layer; i++) {
+		const struct model_layer *layer = &p->model->layers[i];
+		uint64_t kv = p->kv_sequences * kvcache_layer_bytes(layer, p->kv_context, &p->kv_types);
+		if (p->kv[i].mode != PLACE_ROWS)
+			kv_by_spot[p->kv[i].memory][p->kv[i].mode] += kv;
+		for (int k = 0; k < p->rows.n && p->kv[i].mode == PLACE_ROWS; k++)
+			kv_by_spot[p->rows.spot[k].memory][PLACE_ROWS] +=
+				(uint64_t)(place_heads_share(layer, p->rows.n) * (double)kv);
+	}
+	for (int i = 0; i < m->n_memories; i++)
+		for (int mode = 0; mode < PLACE_MODE_N; mode++)
+			if (kv_by_spot[i][mode])
+				printf("  %-10s %-22s %12s  %-8s %s\n", "kv cache", p->kv_types.k->name,
+					units_format(bytes, sizeof(bytes), (double)kv_by_spot[i][mode], UNIT_BYTES),
+					m->memories[i].name, mode == PLACE_ROWS ? "heads" : place_mode_name(mode));
 	putchar('\n');
 }
 

@@ -19,7 +19,8 @@ static void usage(void)
 	       "\n"
 	       "exit status: 0 done, 1 failed while running, 2 bad input, 3 the placement does not fit\n"
 	       "\n"
-	       "example: offsim predict --machine desktop-rtx4090-ddr5 --model llama-3.1-70b --quant q4_0 -- llama-server -ngl 40\n"
+	       "example: offsim predict --machine server-8xh100 -- vllm serve llama-3.1-70b --tensor-parallel-size 4\n"
+	       "         offsim predict --machine desktop-rtx4090-ddr5 --model llama-3.1-70b --quant q4_0 -- llama-server -ngl 40\n"
 	       "         offsim predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \\\n"
 	       "             'infer_auto_device_map(model, max_memory={0: \"22GiB\", \"cpu\": \"64GiB\"})'\n",
 		pasted_usage);

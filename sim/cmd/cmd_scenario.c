@@ -241,6 +241,8 @@ void cmd_print_run(const struct scenario *s, const struct result *r, const struc
 
 static json_t *spot_json(const struct placement *p, const struct place_spot *spot)
 {
+	if (spot->memory == PLACE_LEFT_OUT)
+		return json_pack("{s:n, s:n, s:s}", "memory", "device", "mode", "left out");
 	return json_pack("{s:s, s:s, s:s}", "memory", p->machine->memories[spot->memory].name, "device",
 		p->machine->devices[spot->device].name, "mode", place_mode_name(spot->mode));
 }

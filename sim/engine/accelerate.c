@@ -15,6 +15,7 @@
 
 #include "models/kvcache.h"
 #include "sim/engine/engine_table.h"
+#include "sim/exec/kernel.h"
 #include "sim/exec/lower.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
@@ -391,6 +392,7 @@ static int accelerate_place(const struct engine_job *job, struct placement *p, s
 struct accelerate {
 	const struct cost *cost;
 	struct lower chain;
+	struct cost_team team; /* PyTorch runs a thread on each core of the CPU */
 	int ram;
 };
 
@@ -398,9 +400,10 @@ static void *accelerate_state_new(const struct engine_job *job, const struct pla
 {
 	struct accelerate *s = arena_new(a, struct accelerate);
 
-	(void)p;
 	s->cost = job->cost;
 	s->ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
+	s->team = cost_cpu_team(&s->cost->cpu, p->machine,
+		&p->machine->devices[hw_first_device(p->machine, HW_DEVICE_CPU)], 0, COST_UNBOUND);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	s->chain.crossing_s = hw_num_value(&s->cost->copy_submit_s);
 	return s;
@@ -425,16 +428,8 @@ static void multiply(struct accelerate *s, int device, const struct quant_type *
 {
 	struct exec *x = s->chain.x;
 	const struct hw_device *d = &x->placement->machine->devices[device];
-	enum cost_class class = cost_class_of(type);
-	bool gpu = d->kind == HW_DEVICE_GPU;
-	struct platform_work work = {
-		.bytes = bytes,
-		.flops = flops,
-		.dtype = gpu ? platform_dtype(d, type) : HW_FP32,
-		.read_share = hw_num_value(gpu ? &s->cost->gpu_read[class] : &s->cost->cpu_read),
-		.compute_share = hw_num_value(gpu ? &s->cost->gpu_multiply[class] : &s->cost->cpu_multiply_many[class]),
-		.latency_s = operations * hw_num_value(gpu ? &s->cost->gpu_kernel_s : &d->launch_s),
-	};
+	struct kernel_place where = {s->cost, x->placement->machine, d, s->team, false};
+	struct platform_work work = kernel_multiply(&where, type, bytes, flops, operations, COST_TOGETHER);
 
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 }
@@ -469,18 +464,12 @@ static void run_attention(void *state, const struct trace_access *read)
 	const struct place_spot *kv = &p->kv[read->layer];
 	const struct hw_device *d = &p->machine->devices[kv->device];
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
-	bool gpu = d->kind == HW_DEVICE_GPU;
+	struct kernel_place where = {s->cost, p->machine, d, s->team, false};
 	/* DynamicCache concatenates: what is held is read and written before it is read again. */
-	struct platform_work work = {
-		.bytes = 3 * entry * (double)read->kv_tokens,
-		.flops = model_attention_flops(l, 1, read->kv_pairs),
-		.dtype = gpu ? platform_dtype(d, p->kv_types.k) : HW_FP32,
-		.read_share = hw_num_value(gpu ? &s->cost->gpu_attention : &s->cost->cpu_attention),
-		.compute_share = hw_num_value(gpu ? &s->cost->gpu_multiply[COST_16BIT] :
-						    &s->cost->cpu_multiply_many[COST_16BIT]),
-		.latency_s = CACHE_OPERATIONS * hw_num_value(gpu ? &s->cost->gpu_kernel_s : &d->launch_s),
-	};
+	struct platform_work work = kernel_attention(&where, l, &p->kv_types, 3 * entry * (double)read->kv_tokens,
+		read->kv_pairs, (double)read->tokens);
 
+	work.latency_s *= CACHE_OPERATIONS;
 	lower_move_to(&s->chain, kv->device);
 	s->chain.last = exec_kernel(x, kv->device, &work, s->chain.last, 0);
 }

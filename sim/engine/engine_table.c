@@ -10,6 +10,13 @@ static const struct engine_ops *const engines[] = {
 	&engine_llamacpp,
 	&engine_accelerate,
 	&engine_expertcache,
+	&engine_vllm,
+	&engine_sglang,
+	&engine_transformers,
+	&engine_deepspeed_tp,
+	&engine_sequoia,
+	&engine_fiddler,
+	&engine_airllm,
 };
 
 const struct engine_ops *engine_at(size_t i)

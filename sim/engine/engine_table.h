@@ -50,8 +50,8 @@ struct engine_ops {
 	size_t n_calls;
 	const char *kernels;  /* file of hw/kernels that says what its kernels reach; NULL: all there is */
 	bool overheads; /* pays latencies and launches */
-	/* Most rows of a prefill step; NULL, or 0: all in one. */
-	uint64_t (*prefill_rows)(const void *flags);
+	/* Most rows of a prefill step on a machine; NULL, or 0: all in one. */
+	uint64_t (*prefill_rows)(const void *flags, const struct hw_machine *machine);
 	/* Decides and books everything; a placement that does not fit is no error. */
 	int (*place)(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);
 	/* State for one run of steps. */
@@ -59,7 +59,8 @@ struct engine_ops {
 	exec_lower_fn *lower;
 };
 
-extern const struct engine_ops engine_accelerate, engine_expertcache, engine_ideal, engine_llamacpp;
+extern const struct engine_ops engine_accelerate, engine_airllm, engine_deepspeed_tp, engine_expertcache, engine_fiddler,
+	engine_ideal, engine_llamacpp, engine_sequoia, engine_sglang, engine_transformers, engine_vllm;
 
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);

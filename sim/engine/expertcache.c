@@ -287,15 +287,16 @@ static int expertcache_place(const struct engine_job *job, struct placement *p, 
 	return ledger_fits(&p->ledger) ? make_experts(plan, p, a, err) : 0;
 }
 
-static uint64_t expertcache_prefill_rows(const void *flags)
+static uint64_t expertcache_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
+	(void)machine;
 	return ((const struct expertcache_flags *)flags)->ub;
 }
-
 
 struct expertcache {
 	const struct plan *plan;
 	const struct cost *cost;
+	struct cost_team team; /* of the CPU: a thread on each core */
 	op_ref ahead;   /* copies for the layer that comes next */
 	struct lower chain;
 };
@@ -306,6 +307,8 @@ static void *expertcache_state_new(const struct engine_job *job, const struct pl
 
 	s->plan = p->engine;
 	s->cost = job->cost;
+	s->team = cost_cpu_team(&s->cost->cpu, p->machine,
+		&p->machine->devices[hw_first_device(p->machine, HW_DEVICE_CPU)], 0, COST_UNBOUND);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
 	return s;
@@ -315,9 +318,10 @@ static op_ref multiply(const struct expertcache *s, int device, const struct pla
 	enum model_group group, op_ref after, op_ref after2)
 {
 	struct exec *x = s->chain.x;
-	struct kernel_place where = {s->cost, &x->placement->machine->devices[device], 1, false};
-	struct platform_work work =
-		kernel_multiply(&where, part->type, bytes, flops, s->chain.step->n_tokens, group_nodes[group]);
+	struct kernel_place where = {
+		s->cost, x->placement->machine, &x->placement->machine->devices[device], s->team, false};
+	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, group_nodes[group],
+		group == MODEL_EXPERTS ? COST_ONE_BY_ONE : COST_TOGETHER);
 
 	return exec_kernel(x, device, &work, after, after2);
 }
@@ -381,8 +385,7 @@ static uint32_t to_copy(const struct expertcache *s, uint32_t n, double expert_b
 		BUG("no link between RAM and GPU");
 	link = &hw->links[route[0]];
 	double copy_s = hw_num_value(&s->cost->copy_submit_s) + expert_bytes / hw_rate_at(&link->h2d, expert_bytes);
-	double cpu_s = expert_bytes / (hw_num_value(&s->cost->cpu_read) *
-		hw_num_value(&hw->memories[s->plan->ram].bandwidth_bytes_s));
+	double cpu_s = expert_bytes / s->team.dram_bytes_s;
 	return (uint32_t)lround(n * cpu_s / (copy_s + cpu_s));
 }
 
@@ -507,9 +510,10 @@ static void run_attention(void *state, const struct trace_access *read)
 	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[read->layer];
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
-	struct kernel_place where = {s->cost, &p->machine->devices[p->kv[read->layer].device], 1, false};
-	struct platform_work work = kernel_attention(&where, p->kv_types.k,
-		entry * (double)(read->kv_tokens + read->tokens), model_attention_flops(l, 1, read->kv_pairs));
+	struct kernel_place where = {
+		s->cost, p->machine, &p->machine->devices[p->kv[read->layer].device], s->team, false};
+	struct platform_work work = kernel_attention(&where, l, &p->kv_types,
+		entry * (double)(read->kv_tokens + read->tokens), read->kv_pairs, (double)read->tokens);
 
 	lower_move_to(&s->chain, p->kv[read->layer].device);
 	s->chain.last = exec_kernel(x, s->chain.device, &work, s->chain.last, 0);

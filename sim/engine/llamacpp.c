@@ -52,12 +52,15 @@ static const int group_nodes[MODEL_GROUP_N] = {
 static const char *const load_choices[] = {"mmap", "none", NULL};
 enum { SPLIT_LAYER, SPLIT_NONE, SPLIT_ROW };
 static const char *const split_choices[] = {"layer", "none", "row", NULL};
+static const char *const numa_choices[] = {"none", "distribute", "isolate", "numactl", NULL};
+/* numactl: as it was told to, which is to interleave in every guide to several sockets. */
+static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_SPREAD, COST_ISOLATED, COST_SPREAD};
 
 struct llamacpp_flags {
 	const char *ngl, *ot, *fa, *ctk, *ctv, *ts;
 	uint64_t n_cpu_moe, b, ub, t, c, mg;
 	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload;
-	int load_mode, sm;
+	int load_mode, sm, numa;
 	double fit_target_bytes;
 };
 
@@ -72,6 +75,8 @@ static const struct param llamacpp_flag[] = {
 	PARAM_COUNT(struct llamacpp_flags, b, "b", "2048", 1, 1e6, "logical batch"),
 	PARAM_COUNT(struct llamacpp_flags, ub, "ub", "512", 1, 1e6, "rows of one pass over the weights"),
 	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, "CPU threads; 0: one for each core"),
+	PARAM_CHOICE(struct llamacpp_flags, numa, "numa", "none", numa_choices,
+		"how threads and memory are spread over the sockets"),
 	PARAM_TEXT(struct llamacpp_flags, fa, "fa", "auto", "flash attention: on, off, auto"),
 	PARAM_TEXT(struct llamacpp_flags, ctk, "ctk", "f16", "element type of keys in the cache"),
 	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "element type of values in the cache"),
@@ -101,7 +106,7 @@ static const struct engine_alias llamacpp_alias[] = {
 static const struct engine_ignored llamacpp_ignored[] = {
 	{"mlock", false}, {"fit", true}, {"dio", true}, {"direct-io", true}, {"np", true}, {"parallel", true},
 	{"fit-ctx", true}, {"no-context-shift", false}, {"swa-full", false}, {"p", true}, {"n", true}, {"d", true},
-	{"m", true}, {"model", true}, {"hf", true}, {"numa", true}, {"mmp", true}, {"mmproj", true}, {"host", true}, {"port", true}, {"temp", true}, {"top-p", true}, {"top-k", true},
+	{"m", true}, {"model", true}, {"hf", true}, {"mmp", true}, {"mmproj", true}, {"host", true}, {"port", true}, {"temp", true}, {"top-p", true}, {"top-k", true},
 	{"min-p", true}, {"jinja", false}, {"alias", true}, {"tb", true}, {"threads-batch", true}, {"seed", true},
 	{"no-warmup", false}, {"r", true}, {"o", true}, {"cont-batching", false},
 	{"cb", false}, {"metrics", false}, {"verbose", false}, {"v", false}, {"color", false}, {"prio", true},
@@ -521,10 +526,11 @@ static int llamacpp_place(const struct engine_job *job, struct placement *p, str
 	return 0;
 }
 
-static uint64_t llamacpp_prefill_rows(const void *flags)
+static uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
 	const struct llamacpp_flags *f = flags;
 
+	(void)machine;
 	return f->ub < f->b ? f->ub : f->b;
 }
 
@@ -533,7 +539,7 @@ struct llamacpp {
 	const struct cost *cost;
 	struct lower chain;
 	int gpu;             /* that takes work from the host; -1: none */
-	double thread_share; /* of the cores that compute */
+	struct cost_team team; /* the CPU's threads */
 	bool pinned;
 	bool offload;        /* this step: host-held weights are multiplied on the GPU */
 };
@@ -541,9 +547,8 @@ struct llamacpp {
 static void *llamacpp_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
 {
 	struct llamacpp *s = arena_new(a, struct llamacpp);
-	const struct hw_device *cpu = &job->machine->devices[hw_first_device(job->machine, HW_DEVICE_CPU)];
+	const struct hw_device *cpu = &p->machine->devices[hw_first_device(p->machine, HW_DEVICE_CPU)];
 
-	(void)p;
 	s->flags = job->flags;
 	s->cost = job->cost;
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
@@ -551,9 +556,7 @@ static void *llamacpp_state_new(const struct engine_job *job, const struct place
 	if (s->gpu >= 0 && s->flags->sm == SPLIT_NONE)
 		s->gpu += (int)s->flags->mg;
 	s->pinned = s->flags->no_mmap || !s->flags->mmap || s->flags->load_mode == 1;
-	s->thread_share = s->flags->t && cpu->cores && s->flags->t < cpu->cores ?
-		(double)s->flags->t / cpu->cores :
-		1;
+	s->team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, numa_binding[s->flags->numa]);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	/* Each split begins with a wait for the other device and ends with one. */
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
@@ -562,16 +565,19 @@ static void *llamacpp_state_new(const struct engine_job *job, const struct place
 
 static struct kernel_place on(const struct llamacpp *s, const struct hw_device *d)
 {
-	return (struct kernel_place){s->cost, d, s->thread_share, s->flags->sm == SPLIT_ROW};
+	return (struct kernel_place){
+		s->cost, s->chain.x->placement->machine, d, s->team, s->flags->sm == SPLIT_ROW};
 }
 
 /* One group, or one matrix of it, on one device. */
-static op_ref multiply(struct llamacpp *s, int device, const struct quant_type *type, double bytes, double flops,
-	int nodes, op_ref after)
+static op_ref multiply(struct llamacpp *s, int device, enum model_group group, const struct quant_type *type,
+	double bytes, double flops, int nodes, op_ref after)
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
-	struct platform_work work = kernel_multiply(&where, type, bytes, flops, s->chain.step->n_tokens, nodes);
+	/* mul_mat_id has no kernels for blocks of rows. */
+	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes,
+		group == MODEL_EXPERTS ? COST_ONE_BY_ONE : COST_TOGETHER);
 
 	return exec_kernel(x, device, &work, after, 0);
 }
@@ -607,14 +613,14 @@ static void multiply_divided(struct llamacpp *s, const struct model_tensor *t, i
 		if (bytes <= 0)
 			continue;
 		if (device == gather) {
-			done = exec_join(x, done, multiply(s, device, t->type, bytes, flops, nodes, begin));
+			done = exec_join(x, done, multiply(s, device, t->group, t->type, bytes, flops, nodes, begin));
 			continue;
 		}
 		submitted = exec_wait(x, hw_num_value(&s->cost->copy_submit_s), submitted);
 		exec_moves(x, EXEC_HIDDEN);
 		op_ref at = exec_copy(x, home, memory, input_bytes, true, submitted, 0);
 		exec_moves(x, EXEC_WEIGHTS);
-		at = multiply(s, device, t->type, bytes, flops, 1, at);
+		at = multiply(s, device, t->group, t->type, bytes, flops, 1, at);
 		exec_moves(x, EXEC_HIDDEN);
 		done = exec_join(x, done, exec_copy(x, memory, home, n * outputs * HIDDEN_ELEMENT_BYTES, true, at, 0));
 		exec_moves(x, EXEC_WEIGHTS);
@@ -663,7 +669,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 			fetch(s, part->spot.memory, hw->devices[device].memory, bytes, s->pinned);
 		}
 		lower_move_to(&s->chain, device);
-		s->chain.last = multiply(s, device, part->type, bytes, flops_per_param * (double)part->params, nodes,
+		s->chain.last = multiply(s, device, group, part->type, bytes, flops_per_param * (double)part->params, nodes,
 			s->chain.last);
 		nodes = 0;
 	}
@@ -692,8 +698,8 @@ static void run_attention(void *state, const struct trace_access *read)
 
 	const struct hw_device *d = &p->machine->devices[device];
 	struct kernel_place where = on(s, d);
-	struct platform_work work = kernel_attention(&where, p->kv_types.k, held + fresh,
-		model_attention_flops(l, 1, read->kv_pairs));
+	struct platform_work work = kernel_attention(&where, l, &p->kv_types, held + fresh, read->kv_pairs,
+		(double)read->tokens);
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 	if (borrowed)
 		fetch(s, d->memory, kv->memory, fresh, true);

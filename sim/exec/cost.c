@@ -1,9 +1,11 @@
 #include "sim/exec/cost.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/datadir.h"
 #include "base/param.h"
+#include "base/suggest.h"
 
 static const char *const class_names[COST_CLASS_N] = {"16bit", "8bit", "kquant", "table"};
 
@@ -20,6 +22,10 @@ enum cost_class cost_class_of(const struct quant_type *type)
 		return COST_16BIT;
 	if (bits >= 8)
 		return COST_8BIT;
+	if (strstr(type->name, "_kt")) /* trellis: computed value by value */
+		return COST_TABLE;
+	if (strstr(type->name, "_k") || strstr(type->name, "_bn"))
+		return COST_KQUANT;
 	if (strncmp(type->name, "iq", 2) == 0 && strncmp(type->name, "iq4", 3) != 0)
 		return COST_TABLE;
 	return COST_KQUANT;
@@ -30,20 +36,36 @@ static const struct field {
 	const char *group, *key;
 	enum unit_dim dim;
 	size_t offset;
-	bool classes;
+	bool classes, optional; /* optional: the whole group may be missing */
 } fields[] = {
-	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true},
-	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true},
-	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false},
-	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false},
-	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false},
-	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false},
-	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false},
-	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false},
-	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu_read), false},
-	{"cpu", "multiply_few", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_few), true},
-	{"cpu", "multiply_many", UNIT_FRACTION, offsetof(struct cost, cpu_multiply_many), true},
-	{"cpu", "attention", UNIT_FRACTION, offsetof(struct cost, cpu_attention), false},
+	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true, false},
+	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true, false},
+	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, false},
+	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, false},
+	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, false},
+	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, false},
+	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, false},
+	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, false},
+	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, true},
+	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, true},
+	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, true},
+	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, true},
+	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, true},
+	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false, true},
+	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, true},
+	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, true},
+	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, true},
+	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, true},
+	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true, true},
+	{"eager", "op", UNIT_TIME, offsetof(struct cost, host_op_s), false, true},
+	{"files", "layer", UNIT_TIME, offsetof(struct cost, layer_s), false, true},
+	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), false, true},
+	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), false, true},
+	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), false, true},
+	{"reduce", "nvlink", UNIT_TIME, offsetof(struct cost, reduce_nvlink_s), false, true},
+	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), false, true},
+	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), false, true},
+	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), false, true},
 };
 
 struct written {
@@ -84,7 +106,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 	const struct yaml_node *node = group ? yaml_get(group, f->key) : NULL;
 
 	if (!node)
-		return missing(root, f->group, f->key, err);
+		return f->optional && !group ? 0 : missing(root, f->group, f->key, err);
 	if (!f->classes)
 		return read_number(node, f, number_at(c, f, 0), a, err);
 	for (int k = 0; k < COST_CLASS_N; k++) {
@@ -97,36 +119,386 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 	return 0;
 }
 
-int cost_load(const char *name, struct arena *a, struct cost **out, struct err *err)
+/* ---- the CPU's tables ---- */
+
+struct rate_written {
+	double one, many, spread;
+	const char *source;
+};
+
+/* An instruction set's table, as it stands or as a multiple of another's. */
+struct isa_written {
+	struct yaml_node *weights, *cache;
+	const char *like, *source;
+	double times, spread;
+};
+
+static int class_find(const char *name)
+{
+	for (int k = 0; k < COST_CLASS_N; k++)
+		if (strcmp(name, class_names[k]) == 0)
+			return k;
+	return -1;
+}
+
+static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct arena *a, struct err *err)
+{
+	static const struct param table[] = {
+		{"one", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, one), NULL, true, 1e-3, 1e4, NULL, ""},
+		{"many", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, many), NULL, true, 1e-3, 1e4, NULL, ""},
+		PARAM_REAL(struct rate_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
+		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct rate_written, source), NULL, true, 0, 0, NULL, ""},
+	};
+	struct rate_written w;
+	const struct quant_type *type = quant_find(node->key);
+	int class = class_find(node->key);
+
+	if (!type && class < 0)
+		return err_at(err, ERR_INPUT, &node->key_pos, "'%s' is neither a type nor a class of types", node->key);
+	if (param_fill(table, ARRAY_LEN(table), node, node->key, &w, a, err))
+		return -1;
+	*r = (struct cost_rate){
+		.name = node->key,
+		.bits = type ? quant_bits_per_weight(type) : 0,
+		.class = type ? cost_class_of(type) : (enum cost_class)class,
+		.one = {.measured = w.one, .spread = w.spread, .source = w.source},
+		.many = {.measured = w.many, .spread = w.spread, .source = w.source},
+	};
+	return 0;
+}
+
+/* A table of rows for every class, whether by its name or by one of its types. */
+static int read_rates(const struct yaml_node *isa, const struct yaml_node *list, const char *key, struct arena *a,
+	struct cost_rate **rows, int *n, struct err *err)
+{
+	bool has[COST_CLASS_N] = {false};
+
+	if (!list)
+		return missing(isa, isa->key, key, err);
+	*rows = arena_array(a, struct cost_rate, yaml_count(list));
+	*n = 0;
+	for (const struct yaml_node *node = list->child; node; node = node->next) {
+		if (read_rate(node, &(*rows)[*n], a, err))
+			return -1;
+		has[(*rows)[(*n)++].class] = true;
+	}
+	for (int k = 0; k < COST_CLASS_N; k++)
+		if (!has[k])
+			return missing(list, key, class_names[k], err);
+	return 0;
+}
+
+static void scale_rates(struct cost_rate *rows, int n, double one, double many, double spread)
+{
+	for (int i = 0; i < n; i++) {
+		rows[i].one.measured *= one;
+		rows[i].many.measured *= many;
+		rows[i].one.spread = hypot(rows[i].one.spread, spread);
+		rows[i].many.spread = hypot(rows[i].many.spread, spread);
+	}
+}
+
+static int unknown_isa(const struct yaml_node *all, const char *isa, const struct hw_device *cpu, struct err *err)
+{
+	struct suggest near;
+	char hint[128];
+
+	suggest_init(&near, isa);
+	for (const struct yaml_node *node = all->child; node; node = node->next)
+		suggest_offer(&near, node->key);
+	return err_at(err, ERR_INPUT, &cpu->isa_pos, "%s: no kernels are known for isa '%.60s'%s", cpu->name, isa,
+		suggest_text(&near, hint, sizeof(hint)));
+}
+
+/* The tables of one instruction set. */
+static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, const char *isa, struct arena *a,
+	struct cost_cpu *c, struct err *err)
+{
+	static const struct param table[] = {
+		PARAM_NODE(struct isa_written, weights, "weights", ""),
+		PARAM_NODE(struct isa_written, cache, "cache", ""),
+		PARAM_TEXT(struct isa_written, like, "like", NULL, ""),
+		PARAM_REAL(struct isa_written, times, "times", UNIT_FRACTION, "1", 1e-3, 1e3, ""),
+		PARAM_REAL(struct isa_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
+		PARAM_TEXT(struct isa_written, source, "source", NULL, ""),
+	};
+	const struct yaml_node *node = yaml_get(all, isa);
+	struct isa_written w = {0};
+
+	if (!node)
+		return unknown_isa(all, isa, cpu, err);
+	if (param_fill(table, ARRAY_LEN(table), node, isa, &w, a, err))
+		return -1;
+	if (!w.like)
+		return read_rates(node, w.weights, "weights", a, &c->weights, &c->n_weights, err) ||
+				read_rates(node, w.cache, "cache", a, &c->cache, &c->n_cache, err) ?
+			-1 :
+			0;
+	if (strcmp(w.like, isa) == 0 || !w.source)
+		return err_at(err, ERR_INPUT, &node->pos, "'like' names another isa, and 'source' says why");
+	if (read_isa(all, cpu, w.like, a, c, err))
+		return -1;
+	scale_rates(c->weights, c->n_weights, w.times, w.times, w.spread);
+	scale_rates(c->cache, c->n_cache, w.times, w.times, w.spread);
+	return 0;
+}
+
+static const struct cost_rate *find_row(const struct cost_rate *rows, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num *bits, const struct quant_type *type,
+	struct cost_rate *out)
+{
+	enum cost_class class = cost_class_of(type);
+	const struct cost_rate *row = find_row(rows, n_rows, type->name);
+	double width = quant_bits_per_weight(type), one = 0, many = 0, spread = 0;
+	int n = 0;
+
+	if (!row)
+		row = find_row(rows, n_rows, class_names[class]);
+	if (row) {
+		*out = *row;
+		out->name = type->name;
+		return;
+	}
+	for (int i = 0; i < n_rows; i++) {
+		if (rows[i].class != class)
+			continue;
+		double moved = hw_num_value(&bits[class]) * log(rows[i].bits / width);
+		one += log(rows[i].one.measured) + moved;
+		many += log(rows[i].many.measured) + moved;
+		spread += rows[i].one.spread;
+		n++;
+	}
+	if (n == 0)
+		BUG("no rate for types like '%s'", type->name);
+	*out = (struct cost_rate){
+		.name = type->name,
+		.bits = width,
+		.class = class,
+		.one = {.measured = exp(one / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
+		.many = {.measured = exp(many / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
+	};
+}
+
+/* Of 32 bits, a cycle and core: two units of eight, multiplied and added. */
+#define AVX2_FLOPS 32
+
+double cost_clock_hz(const struct hw_device *cpu)
+{
+	double clock_hz = hw_num_value(&cpu->clock_hz);
+
+	for (int t = 0; t < HW_DTYPE_N && !(clock_hz > 0); t++)
+		clock_hz = hw_num_peak(&cpu->flops_s[t]) / cpu->cores / AVX2_FLOPS;
+	return clock_hz;
+}
+
+/* ---- what the machine says of itself ---- */
+
+/* Multiply-adds a cycle that a machine measured; 0 where it did not. */
+static double own_one(const struct hw_kernel *k, const struct quant_type *type, double clock_hz)
+{
+	return hw_num_value(&k->decode_bytes_s) * 8 / quant_bits_per_weight(type) / clock_hz;
+}
+
+static double own_many(const struct hw_kernel *k, double clock_hz)
+{
+	return hw_num_value(&k->prefill_flops_s) / 2 / clock_hz;
+}
+
+static void lay_own(struct hw_num *num, double own, const struct hw_num *measured)
+{
+	if (own > 0)
+		*num = (struct hw_num){.measured = own, .spread = measured->spread, .source = measured->source};
+}
+
+/* Mean of what the machine measured over what the file says, with one row and with many; 1 where it measured nothing. */
+static int own_ratio(const struct hw_device *cpu, double clock_hz, const struct cost_cpu *c, double *one, double *many,
+	struct err *err)
+{
+	int n_one = 0, n_many = 0;
+
+	*one = *many = 0;
+	for (int i = 0; i < cpu->n_kernels; i++) {
+		const struct hw_kernel *k = &cpu->kernels[i];
+		const struct quant_type *type;
+		struct cost_rate row;
+
+		if (quant_get(k->type, &type, err)) {
+			struct err copy = *err;
+			return err_at(err, copy.code, &k->pos, "%s.kernels: %s", cpu->name, copy.msg);
+		}
+		cost_rate_for(c->weights, c->n_weights, c->bits, type, &row);
+		if (hw_num_value(&k->decode_bytes_s) > 0) {
+			*one += log(own_one(k, type, clock_hz) / row.one.measured);
+			n_one++;
+		}
+		if (hw_num_value(&k->prefill_flops_s) > 0) {
+			*many += log(own_many(k, clock_hz) / row.many.measured);
+			n_many++;
+		}
+	}
+	*one = exp(n_one ? *one / n_one : 0);
+	*many = exp(n_many ? *many / n_many : 0);
+	return 0;
+}
+
+/* The machine's own rows, in place of the table's or behind them. */
+static void lay_machine(const struct hw_device *cpu, double clock_hz, struct arena *a, struct cost_cpu *c)
+{
+	struct cost_rate *rows = arena_array(a, struct cost_rate, (size_t)(c->n_weights + cpu->n_kernels));
+	int n = c->n_weights;
+
+	memcpy(rows, c->weights, (size_t)n * sizeof(*rows));
+	for (int i = 0; i < cpu->n_kernels; i++) {
+		const struct hw_kernel *own = &cpu->kernels[i];
+		const struct quant_type *type = quant_find(own->type);
+		int at = 0;
+
+		while (at < n && strcmp(rows[at].name, type->name) != 0)
+			at++;
+		if (at == n)
+			cost_rate_for(c->weights, c->n_weights, c->bits, type, &rows[n++]);
+		lay_own(&rows[at].one, own_one(own, type, clock_hz), &own->decode_bytes_s);
+		lay_own(&rows[at].many, own_many(own, clock_hz), &own->prefill_flops_s);
+	}
+	c->weights = rows;
+	c->n_weights = n;
+}
+
+static int load_cpu(const struct yaml_node *root, const struct hw_machine *m, struct arena *a, struct cost_cpu *c,
+	struct err *err)
+{
+	const struct hw_device *cpu = &m->devices[hw_first_device(m, HW_DEVICE_CPU)];
+	const struct yaml_node *group = yaml_get(root, "cpu"), *all = group ? yaml_get(group, "isa") : NULL;
+	double clock_hz = cost_clock_hz(cpu), one, many;
+
+	if (!all)
+		return missing(root, "cpu", "isa", err);
+	if (read_isa(all, cpu, cpu->isa, a, c, err) || own_ratio(cpu, clock_hz, c, &one, &many, err))
+		return -1;
+	scale_rates(c->weights, c->n_weights, one, many, 0);
+	scale_rates(c->cache, c->n_cache, one, many, 0);
+	lay_machine(cpu, clock_hz, a, c);
+	return 0;
+}
+
+static int read_kernels(const char *name, struct arena *a, struct yaml_node **out, struct err *err)
 {
 	const char *dir;
-	struct yaml_node *root;
+
+	return datadir_find(a, &dir, err) ||
+			yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, out, err) ?
+		-1 :
+		0;
+}
+
+/* The file whose group `cpu` counts: another's for `cpu: {like: NAME}`; NULL: there is no such group. */
+static int find_cpu(struct yaml_node *root, struct arena *a, struct yaml_node **out, struct err *err)
+{
+	const struct yaml_node *cpu = yaml_get(root, "cpu"), *like = cpu ? yaml_get(cpu, "like") : NULL;
+
+	*out = cpu ? root : NULL;
+	return like ? read_kernels(like->text, a, out, err) : 0;
+}
+
+int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
+{
+	struct yaml_node *root, *cpu;
 	struct cost *c = arena_new(a, struct cost);
 
-	if (datadir_find(a, &dir, err) ||
-		yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, &root, err))
+	if (read_kernels(name, a, &root, err) || find_cpu(root, a, &cpu, err))
 		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-		if (read_field(root, &fields[i], c, a, err))
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+		bool of_cpu = strcmp(fields[i].group, "cpu") == 0;
+		if ((!of_cpu || cpu) && read_field(of_cpu ? cpu : root, &fields[i], c, a, err))
 			return -1;
+	}
+	if (cpu && load_cpu(cpu, machine, a, &c->cpu, err))
+		return -1;
 	*out = c;
 	return 0;
+}
+
+/* ---- all of them, by name ---- */
+
+static size_t rate_numbers(struct cost_rate *rows, int n, const char *table, struct arena *a, struct hw_num_ref *to)
+{
+	for (int i = 0; i < n; i++) {
+		to[2 * i] = (struct hw_num_ref){
+			arena_printf(a, "kernels.cpu.%s.%s.one", table, rows[i].name), &rows[i].one, UNIT_PLAIN};
+		to[2 * i + 1] = (struct hw_num_ref){
+			arena_printf(a, "kernels.cpu.%s.%s.many", table, rows[i].name), &rows[i].many, UNIT_PLAIN};
+	}
+	return 2 * (size_t)n;
 }
 
 size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out)
 {
 	size_t n = 0;
 
-	*out = arena_array(a, struct hw_num_ref, ARRAY_LEN(fields) * COST_CLASS_N);
+	*out = arena_array(a, struct hw_num_ref,
+		ARRAY_LEN(fields) * COST_CLASS_N + 2 * (size_t)(c->cpu.n_weights + c->cpu.n_cache));
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
 		const struct field *f = &fields[i];
+		if (f->optional && !number_at(c, f, 0)->source)
+			continue;
 		for (int k = 0; k < (f->classes ? COST_CLASS_N : 1); k++)
 			(*out)[n++] = (struct hw_num_ref){
 				arena_printf(a, "kernels.%s.%s%s%s", f->group, f->key, f->classes ? "." : "",
 					f->classes ? class_names[k] : ""),
 				number_at(c, f, k), f->dim};
 	}
+	n += rate_numbers(c->cpu.weights, c->cpu.n_weights, "weights", a, *out + n);
+	n += rate_numbers(c->cpu.cache, c->cpu.n_cache, "cache", a, *out + n);
 	return n;
+}
+
+#define WEIGHTS_PREFIX "kernels.cpu.weights."
+
+bool cost_is_rate(const char *name)
+{
+	return strncmp(name, WEIGHTS_PREFIX, strlen(WEIGHTS_PREFIX)) == 0 || strncmp(name, "kernels.cpu.cache.", 18) == 0;
+}
+
+/* Whether a type's rate is made of that row: it is the type's, or its class's where it has none. */
+static bool comes_from(const struct cost_cpu *c, const struct quant_type *type, const struct cost_rate *row)
+{
+	const struct cost_rate *own = find_row(c->weights, c->n_weights, type->name);
+
+	if (!own)
+		own = find_row(c->weights, c->n_weights, class_names[cost_class_of(type)]);
+	return own ? own == row : cost_class_of(type) == row->class;
+}
+
+bool cost_concerns(const struct cost *c, const char *name, const struct model *m)
+{
+	if (strncmp(name, WEIGHTS_PREFIX, strlen(WEIGHTS_PREFIX)) != 0)
+		return true;
+	const char *type = name + strlen(WEIGHTS_PREFIX);
+	size_t len = strcspn(type, ".");
+	for (int i = 0; i < c->cpu.n_weights; i++) {
+		const struct cost_rate *row = &c->cpu.weights[i];
+		if (strlen(row->name) != len || memcmp(row->name, type, len) != 0)
+			continue;
+		for (int k = 0; k < m->n_tensors; k++)
+			if (comes_from(&c->cpu, m->tensors[k].type, row))
+				return true;
+	}
+	return false;
+}
+
+static struct cost_rate *copy_rates(const struct cost_rate *rows, int n, struct arena *a)
+{
+	struct cost_rate *copy = arena_array(a, struct cost_rate, (size_t)n);
+
+	memcpy(copy, rows, (size_t)n * sizeof(*rows));
+	return copy;
 }
 
 struct cost *cost_copy(const struct cost *c, struct arena *a)
@@ -134,6 +506,8 @@ struct cost *cost_copy(const struct cost *c, struct arena *a)
 	struct cost *copy = arena_new(a, struct cost);
 
 	*copy = *c;
+	copy->cpu.weights = copy_rates(c->cpu.weights, c->cpu.n_weights, a);
+	copy->cpu.cache = copy_rates(c->cpu.cache, c->cpu.n_cache, a);
 	return copy;
 }
 

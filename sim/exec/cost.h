@@ -2,8 +2,16 @@
  * cost.h - what an engine's kernels reach of what the hardware has.
  *
  * Bandwidth and arithmetic belong to the machine (hw/); that a 4-bit matrix-vector kernel reaches four fifths
- * of the first, or a CPU's dequantisation half of the second, belongs to the software. Those shares and the
- * fixed times between kernels are data, one file an engine (hw/kernels/NAME.yaml), each with spread and source.
+ * of the first, or how many weights a CPU's thread multiplies in a cycle, belongs to the software. Those rates and
+ * the fixed times between kernels are data, one file an engine (hw/kernels/NAME.yaml), each with spread and source.
+ *
+ * Of the CPU's tables, by instruction set and type of weights, a cost holds the one of its machine. Which row is a type's:
+ *
+ *	the machine's own cpu0.kernels.TYPE ─> the file's row for the type ─> its row for the class ─>
+ *	the mean over the class's types, moved by `bits`
+ *
+ * Where a machine was measured with some types, the others' rows move with them: by the mean ratio of what was
+ * measured to the file's rows.
  */
 #ifndef SIM_EXEC_COST_H
 #define SIM_EXEC_COST_H
@@ -15,9 +23,36 @@
 enum cost_class {
 	COST_16BIT, /* f32, f16, bf16: multiplied as they are */
 	COST_8BIT,  /* q8_0, f8: one scale a block */
-	COST_KQUANT, /* 2 to 6 bits with block scales: q4_0 … q6_k, iq4_nl */
-	COST_TABLE, /* i-quants: looked up in tables */
+	COST_KQUANT, /* 2 to 6 bits with block scales: q4_0 … q6_k, iq4_nl, ternary ones, iq2_k … iq6_k */
+	COST_TABLE, /* i-quants: looked up in tables of many values; trellises */
 	COST_CLASS_N,
+};
+
+/* Multiply-adds a cycle of one thread of a CPU. */
+struct cost_rate {
+	const char *name;     /* of a type; of a class: only in tables */
+	double bits;          /* a weight */
+	enum cost_class class;
+	struct hw_num one;    /* with one row: each weight is expanded for each row */
+	struct hw_num many;   /* with many rows: once for all of them */
+};
+
+struct cost_cpu {
+	struct hw_num read;           /* share of the DRAM rate, all threads */
+	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
+	struct hw_num few_rows;       /* so many are multiplied one by one, */
+	struct hw_num many_rows;      /* from so many on they are multiplied together */
+	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
+	struct hw_num far_unbound;    /* what a further socket's memory adds to the first one's rate: no --numa, */
+	struct hw_num far_bound;      /* pages and threads spread over the sockets */
+	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
+	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
+	struct hw_num tile_rows;      /* from so many queries on a 16-bit cache is read by tiles */
+	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */
+	struct cost_rate *weights;    /* of types and of classes */
+	int n_weights;
+	struct cost_rate *cache;      /* of types of cache entries, and of classes */
+	int n_cache;
 };
 
 struct cost {
@@ -29,19 +64,37 @@ struct cost {
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
-	struct hw_num cpu_read;                   /* share of memory rate, all threads */
-	struct hw_num cpu_multiply_few[COST_CLASS_N]; /* share of the FP32 rate: dequantise and multiply few rows */
-	struct hw_num cpu_multiply_many[COST_CLASS_N];
-	struct hw_num cpu_attention;              /* share of memory rate when reading the cache */
+	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
+	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce. */
+	struct hw_num host_op_s;                  /* the host's part of one operation, where it launches one by one */
+	struct hw_num layer_s;                    /* the host between two layers */
+	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
+	struct hw_num zero_copy_rows;             /* of an expert, for which its weights are read once */
+	/* All-reduce of two ranks, beside its bytes: over NVLink, PCIe from GPU to GPU, PCIe through host memory; what each
+	   further rank adds. */
+	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s, reduce_rank_s;
 };
 
-/* Reads hw/kernels/NAME.yaml. Every number must be there. */
-int cost_load(const char *name, struct arena *a, struct cost **out, struct err *err);
+/* Reads hw/kernels/NAME.yaml for a machine. Every number must be there, and rows for the CPU's instruction set, but for groups
+   that not every engine has: cpu and those behind it. */
+int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err);
 enum cost_class cost_class_of(const struct quant_type *type);
 const char *cost_class_name(enum cost_class c);
 
-/* Every number, named "kernels.gpu.read.kquant", for sensitivity and the run key; as hw_numbers. */
+/* The CPU's clock with all cores busy; where nobody knows it, what its FLOP/s would make it with AVX2. */
+double cost_clock_hz(const struct hw_device *cpu);
+/* The rate for a type: its row among these, else its class's, else the mean over its class. BUG when there is none of
+   the class. bits: exponents by class. */
+void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num *bits, const struct quant_type *type,
+	struct cost_rate *out);
+
+/* Every number, named "kernels.gpu.read.kquant", "kernels.cpu.weights.q4_k.one", for sensitivity and the run key; as
+   hw_numbers. */
 size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out);
+/* Whether such a name is that of a rate in multiply-adds a cycle. */
+bool cost_is_rate(const char *name);
+/* Whether it can make a difference to a model: rates of types it does not have cannot. */
+bool cost_concerns(const struct cost *c, const char *name, const struct model *m);
 struct cost *cost_copy(const struct cost *c, struct arena *a);
 char *cost_canonical(const struct cost *c, struct arena *a);
 

@@ -183,6 +183,25 @@ op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work,
 	return add(x, EXEC_KERNEL, &op, (struct exec_added){.device = device, .work = work}, after, after2);
 }
 
+op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, const struct platform_work *work,
+	op_ref after, op_ref after2)
+{
+	struct platform_path path;
+	struct sim_op op;
+
+	platform_kernel_far(&x->platform, device, memory, rate_share, work, &path, &op);
+	return add(x, EXEC_KERNEL, &op, (struct exec_added){.device = device, .work = work}, after, after2);
+}
+
+op_ref exec_send(struct exec *x, int from, int to, double bytes, bool direct, op_ref after)
+{
+	struct platform_path path;
+	struct sim_op op;
+
+	platform_send(&x->platform, from, to, bytes, direct, &path, &op);
+	return add(x, EXEC_COPY, &op, (struct exec_added){.from = from, .to = to, .pinned = true}, after, 0);
+}
+
 op_ref exec_wait(struct exec *x, double seconds, op_ref after)
 {
 	if (seconds <= 0)

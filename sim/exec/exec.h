@@ -127,6 +127,11 @@ enum exec_of exec_moves(struct exec *x, enum exec_of of);
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
 /* A kernel on a device, no stream; with neither bytes nor flops it only joins the two, after its latency. */
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2);
+/* The same with its bytes in another memory, which it reads over the link; it has some. rate_share: of the link's rate. */
+op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, const struct platform_work *work,
+	op_ref after, op_ref after2);
+/* What kernels of two GPUs send each other: beside the copy engines. direct: over PCIe past host memory. */
+op_ref exec_send(struct exec *x, int from, int to, double bytes, bool direct, op_ref after);
 /* Time that passes: a launch, a synchronisation. seconds 0 gives `after` back. */
 op_ref exec_wait(struct exec *x, double seconds, op_ref after);
 /* Ends when both have ended. */

@@ -5,23 +5,23 @@
 #ifndef SIM_EXEC_KERNEL_H
 #define SIM_EXEC_KERNEL_H
 
-#include "models/kvcache.h"
-#include "sim/exec/cost.h"
+#include "sim/exec/cost_cpu.h"
 #include "sim/exec/platform.h"
 
 struct kernel_place {
 	const struct cost *cost;
+	const struct hw_machine *machine;
 	const struct hw_device *device;
-	double thread_share; /* of a CPU's cores that compute */
+	struct cost_team team; /* of a CPU's threads; not looked at on a GPU */
 	bool one_by_one;     /* a GPU's kernels are launched by the host, not in a CUDA graph */
 };
 
-/* A matrix product of `rows` rows with weights of a type: bytes of them are read, flops done in all. nodes: graph nodes
-   of the group, each a kernel on a GPU and a barrier of all threads on a CPU. */
+/* A matrix product with weights of a type: bytes of them are read, flops done over all rows. nodes: graph nodes of the
+   group, each a kernel on a GPU and a barrier of all threads on a CPU. how: on a CPU. */
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,
-	double flops, uint64_t rows, int nodes);
-/* Attention that reads `bytes` of the cache. */
-struct platform_work kernel_attention(const struct kernel_place *k, const struct quant_type *key_type, double bytes,
-	double flops);
+	double flops, double nodes, enum cost_rows how);
+/* Attention of a layer that reads `bytes` of its cache; pairs of a query and an entry it looks at. */
+struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
+	const struct kvcache_types *types, double bytes, double pairs, double queries);
 
 #endif

@@ -124,6 +124,14 @@ static int node_resource(const struct platform *p, int node)
 	return node == hw_switch(p->machine) ? SIM_NONE : p->memory_resource[node];
 }
 
+static bool is_host_bus(const struct platform *p, int resource)
+{
+	for (int k = 0; k < p->machine->n_memories; k++)
+		if (p->machine->memories[k].kind == HW_MEMORY_RAM && p->memory_resource[k] == resource)
+			return true;
+	return false;
+}
+
 void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
 	struct platform_path *path, struct sim_op *op)
 {
@@ -169,13 +177,56 @@ void platform_copy(const struct platform *p, int from, int to, double bytes, boo
 	}
 	if (!pinned)
 		for (int i = 0; i < path->n; i++)
-			for (int k = 0; k < m->n_memories; k++)
-				if (m->memories[k].kind == HW_MEMORY_RAM &&
-					path->hop[i].resource == p->memory_resource[k])
-					path->hop[i].weight *= pageable_weight;
+			if (is_host_bus(p, path->hop[i].resource))
+				path->hop[i].weight *= pageable_weight;
 	op->latency = overheads ? sim_from_seconds(latency_s) : 0;
 	op->hop = path->hop;
 	op->n_hops = path->n;
+}
+
+void platform_send(const struct platform *p, int from, int to, double bytes, bool direct, struct platform_path *path,
+	struct sim_op *op)
+{
+	int n = 0;
+
+	platform_copy(p, from, to, bytes, true, false, path, op);
+	for (int i = 0; i < path->n; i++)
+		if (!direct || !is_host_bus(p, path->hop[i].resource))
+			path->hop[n++] = path->hop[i];
+	op->n_hops = path->n = n;
+	op->unit = SIM_NONE;
+}
+
+/* Arithmetic in another type is slower or faster by the ratio of the rates. */
+static double reference_work(const struct platform *p, int device, const struct platform_work *work)
+{
+	const struct hw_device *d = &p->machine->devices[device];
+	double compute_share = work->compute_share > 0 ? work->compute_share : 1;
+
+	return work->flops * p->capacity[p->compute_resource[device]] / hw_num_value(&d->flops_s[work->dtype]) / compute_share;
+}
+
+void platform_kernel_far(const struct platform *p, int device, int memory, double rate_share,
+	const struct platform_work *work, struct platform_path *path, struct sim_op *op)
+{
+	int own = p->memory_resource[p->machine->devices[device].memory], n = 0;
+	double flops = reference_work(p, device, work);
+
+	platform_copy(p, memory, p->machine->devices[device].memory, work->bytes, true, false, path, op);
+	for (int i = 0; i < path->n; i++)
+		if (path->hop[i].resource != own)
+			path->hop[n++] = path->hop[i];
+	path->n = n;
+	if (flops > 0)
+		add_hop(path, p->compute_resource[device], flops / work->bytes);
+	if (op->cap_resource == SIM_NONE) {
+		op->cap_resource = path->hop[1].resource; /* the first link */
+		op->cap = p->capacity[op->cap_resource];
+	}
+	op->cap *= rate_share;
+	op->n_hops = path->n;
+	op->unit = p->kernel_unit[device];
+	op->latency = sim_from_seconds(work->latency_s);
 }
 
 void platform_kernel(const struct platform *p, int device, const struct platform_work *work,
@@ -184,9 +235,7 @@ void platform_kernel(const struct platform *p, int device, const struct platform
 	const struct hw_device *d = &p->machine->devices[device];
 	int memory = p->memory_resource[d->memory], compute = p->compute_resource[device];
 	double read_share = work->read_share > 0 ? work->read_share : 1;
-	double compute_share = work->compute_share > 0 ? work->compute_share : 1;
-	/* Arithmetic in another type is slower or faster by the ratio of the rates. */
-	double flops = work->flops * p->capacity[compute] / hw_num_value(&d->flops_s[work->dtype]) / compute_share;
+	double flops = reference_work(p, device, work);
 
 	*op = (struct sim_op){
 		.unit = p->kernel_unit[device],
@@ -208,6 +257,11 @@ void platform_kernel(const struct platform *p, int device, const struct platform
 		if (read_share * reach < p->capacity[memory]) {
 			op->cap = read_share * reach;
 			op->cap_resource = memory;
+		}
+		if (work->alone_s > 0) {
+			double arithmetic_s = flops / p->capacity[compute];
+			op->cap = work->bytes / work->alone_s;
+			op->cap_resource = arithmetic_s > work->bytes / (read_share * reach) ? compute : memory;
 		}
 	} else if (flops > 0) {
 		add_hop(path, compute, 1);

@@ -65,6 +65,8 @@ struct platform_work {
 	enum hw_dtype dtype;
 	double read_share;    /* of the memory's rate that it reaches alone; 0 means 1 */
 	double compute_share; /* of the device's arithmetic rate for dtype; 0 means 1 */
+	double alone_s;       /* with bytes: it takes no less even when nothing disturbs it, though each of the two rates
+	                         would allow it; 0: no such limit */
 	double latency_s;     /* launches, barriers, waits: before it begins */
 	unsigned threads;     /* of a CPU that do it; 0: one for each core. Said to real executors: the shares hold it already */
 };
@@ -72,6 +74,15 @@ struct platform_work {
 /* A kernel on a device: path, unit, cap, latency. */
 void platform_kernel(const struct platform *p, int device, const struct platform_work *work,
 	struct platform_path *path, struct sim_op *op);
+
+/* What kernels of two GPUs send each other: no copy engine, no latency of its own. direct: over PCIe past host memory. */
+void platform_send(const struct platform *p, int from, int to, double bytes, bool direct, struct platform_path *path,
+	struct sim_op *op);
+
+/* A kernel whose bytes are in another memory than its device's, read over the link while it runs. rate_share: of the link's
+   rate that its loads reach. */
+void platform_kernel_far(const struct platform *p, int device, int memory, double rate_share,
+	const struct platform_work *work, struct platform_path *path, struct sim_op *op);
 
 /* The operand type with which a device computes on weights of a type: what it has a rate for, at best the type's own. */
 enum hw_dtype platform_dtype(const struct hw_device *d, const struct quant_type *type);

@@ -45,8 +45,8 @@ static void load_use(struct estimate *e, const struct place_spot *spot, double b
 		flops *= 1 - p->cached_share;
 	}
 	load_route(e, spot->memory, d->memory, bytes);
-	if (spot->mode != PLACE_ZERO_COPY)
-		e->memory_bytes[d->memory] += bytes;
+	/* What a kernel reads over the link never enters the device's own memory. */
+	e->memory_bytes[d->memory] += spot->mode == PLACE_ZERO_COPY ? -bytes : bytes;
 	e->flops[spot->device] += flops;
 }
 
@@ -69,7 +69,14 @@ void estimate_kv(struct estimate *e, int layer, double entries, double fresh, do
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	const struct place_spot *kv = &p->kv[layer];
 
-	load_use(e, kv, entry * (entries - fresh), model_attention_flops(l, 1, pairs));
+	double bytes = entry * (entries - fresh), flops = model_attention_flops(l, 1, pairs);
+
+	if (kv->mode != PLACE_ROWS) {
+		load_use(e, kv, bytes, flops);
+		return;
+	}
+	for (int i = 0; i < p->rows.n; i++)
+		load_use(e, &p->rows.spot[i], place_heads_share(l, p->rows.n) * bytes, flops / p->rows.n);
 }
 
 static double peak_flops(const struct hw_device *d)

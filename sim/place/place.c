@@ -89,15 +89,52 @@ uint64_t place_rows_share(const struct place_rows *rows, int i, uint64_t n)
 	return (i + 1 < rows->n ? (uint64_t)(rows->upto[i] * (double)n) : n) - below;
 }
 
-static void add_rows(struct placement *p, struct place_group *g, const struct model_tensor *t)
+double place_heads_share(const struct model_layer *l, int n)
 {
+	uint32_t heads = l->mla_dim_k ? 1 : l->n_kv_head;
+
+	return heads > 0 && heads < (uint32_t)n ? 1.0 / heads : 1.0 / n;
+}
+
+static bool lies_elsewhere(const struct place_rows *rows, int memory)
+{
+	for (int i = 0; i < rows->n; i++)
+		if (rows->spot[i].memory == memory)
+			return false;
+	return true;
+}
+
+static void add_rows(struct placement *p, struct place_group *g, const struct model_tensor *t, int memory)
+{
+	bool elsewhere = lies_elsewhere(&p->rows, memory);
+
 	for (int i = 0; i < p->rows.n; i++) {
+		struct place_spot spot = p->rows.spot[i];
 		uint64_t bytes = place_rows_share(&p->rows, i, t->bytes);
+		if (elsewhere) {
+			spot.memory = (int16_t)memory;
+			spot.mode = p->rows.away;
+		}
 		if (!t->shared_storage)
-			ledger_book(&p->ledger, p->rows.spot[i].memory, LEDGER_WEIGHTS, NULL, bytes);
+			ledger_book(&p->ledger, spot.memory, LEDGER_WEIGHTS, NULL, bytes);
 		if (bytes)
-			add_to_part(g, &p->rows.spot[i], t, place_rows_share(&p->rows, i, t->params), bytes);
+			add_to_part(g, &spot, t, place_rows_share(&p->rows, i, t->params), bytes);
 	}
+}
+
+static void book_kv(struct placement *p, uint32_t layer)
+{
+	static const char what[] = "KV cache and state";
+	const struct model_layer *l = &p->model->layers[layer];
+	uint64_t bytes = p->kv_sequences * kvcache_layer_bytes(l, p->kv_context, &p->kv_types);
+
+	if (p->kv[layer].mode != PLACE_ROWS) {
+		ledger_book(&p->ledger, p->kv[layer].memory, LEDGER_KV, what, bytes);
+		return;
+	}
+	for (int i = 0; i < p->rows.n; i++)
+		ledger_book(&p->ledger, p->rows.spot[i].memory, LEDGER_KV, what,
+			(uint64_t)(place_heads_share(l, p->rows.n) * (double)bytes));
 }
 
 void place_finish(struct placement *p)
@@ -108,11 +145,13 @@ void place_finish(struct placement *p)
 		const struct model_tensor *t = &m->tensors[i];
 		const struct place_spot *spot = &p->tensor[i];
 
+		if (spot->memory == PLACE_LEFT_OUT)
+			continue;
 		if (spot->memory < 0 || spot->device < 0)
 			BUG("tensor '%s' was not placed", t->name);
 		struct place_group *g = &p->group[t->layer == MODEL_NO_LAYER ? (int)m->n_layer : t->layer][t->group];
 		if (spot->mode == PLACE_ROWS) {
-			add_rows(p, g, t);
+			add_rows(p, g, t, spot->memory);
 			continue;
 		}
 		if (!t->shared_storage)
@@ -122,8 +161,7 @@ void place_finish(struct placement *p)
 	for (uint32_t i = 0; i < m->n_layer; i++) {
 		if (p->kv[i].memory < 0)
 			BUG("the KV cache of layer %u was not placed", i);
-		ledger_book(&p->ledger, p->kv[i].memory, LEDGER_KV, "KV cache and state",
-			p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, &p->kv_types));
+		book_kv(p, i);
 	}
 }
 

@@ -8,7 +8,7 @@
  *	streamed   they cross the link into a staging buffer before each use
  *	zero-copy  the kernel itself reads them over the link
  *	cached     some are kept near the device in turn; the others cross when missed, or are computed where they are
- *	rows       the rows of a matrix are divided over several devices, each multiplies its own from its own memory
+ *	rows       the rows of a matrix (or the heads of a cache) are divided over several devices, each computes with its own
  *
  * Engines fill tensors and KV (place_tensor, place_kv), then place_finish books the ledger and sums the
  * tensors into parts: the bytes of one group of one layer that share memory, device and mode. Execution
@@ -41,19 +41,24 @@ struct place_part {
 };
 
 /* Devices that matrices are divided over, and shares of the rows, cumulated: the last is 1. A divided tensor's spot is that
-   of the device that has its inputs and gathers its results. */
+   of the device that has its inputs and gathers its results. When its memory is none of theirs, all shares lie there. */
 #define PLACE_MAX_ROWS 8
 
 struct place_rows {
 	int n;
 	struct place_spot spot[PLACE_MAX_ROWS];
 	double upto[PLACE_MAX_ROWS];
+	enum place_mode away; /* of shares that lie elsewhere: how they get to their device */
 };
 
 /* A whole number divided as the rows are: what the i-th device gets. */
 uint64_t place_rows_share(const struct place_rows *rows, int i, uint64_t n);
+/* The share of a layer's cache that each of n devices has, which divide its heads: a head is not divided, and what MLA keeps
+   belongs to all heads. */
+double place_heads_share(const struct model_layer *l, int n);
 
-#define PLACE_MAX_PARTS (PLACE_MAX_ROWS + 4)
+/* Rows here and elsewhere, and some that are not divided. */
+#define PLACE_MAX_PARTS (2 * PLACE_MAX_ROWS + 4)
 
 struct place_group {
 	int n;
@@ -82,6 +87,9 @@ struct placement {
 	const char *advice;                  /* what more would fit and the flag that does it; "" */
 };
 
+/* The memory of a tensor that the engine does not load at all (of a draft layer). */
+#define PLACE_LEFT_OUT (-2)
+
 /* Everything unplaced; the ledger holds each memory's reserve as overhead. */
 void place_init(struct placement *p, const struct model *m, const struct hw_machine *hw, struct arena *a);
 
@@ -90,7 +98,7 @@ void place_layer_group(struct placement *p, int layer, enum model_group g, struc
 /* Places a whole layer: its tensors and its KV cache. */
 void place_layer(struct placement *p, int layer, struct place_spot weights, struct place_spot kv);
 
-/* Books weights and KV into the ledger, sums parts. Every tensor must be placed (BUG). The engine books activations
+/* Books weights and KV into the ledger, sums parts. Every tensor must be placed or left out (BUG). The engine books activations
    and overhead itself. */
 void place_finish(struct placement *p);
 

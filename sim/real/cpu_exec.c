@@ -342,7 +342,7 @@ static void kernel_pieces(void *ctx, unsigned member)
 	uint64_t size = l->e->g->buffers.at[o->from].bytes, at, len, moved = 0;
 	double macs = o->flops / o->bytes * 4 / 2;
 	uint64_t columns = l->dot ? (uint64_t)fmax(1, round(o->flops / o->bytes / cpu_dot_flops_byte(l->dot))) : 0;
-	volatile float keep = 0;
+	float keep = 0;
 
 	(void)member;
 	while (take_piece(l, &at, &len)) {
@@ -355,6 +355,7 @@ static void kernel_pieces(void *ctx, unsigned member)
 			len -= n;
 		}
 	}
+	CPU_KEEP(keep);
 	count_moved(l->e, o, moved);
 }
 
@@ -364,11 +365,12 @@ static void arithmetic(void *ctx, unsigned member)
 	struct lane *l = ctx;
 	static const float block[CPU_WORK_BLOCK / sizeof(float)];
 	uint64_t at, len;
-	volatile float keep = 0;
+	float keep = 0;
 
 	(void)member;
 	while (take_piece(l, &at, &len))
 		keep += cpu_work(block, sizeof(block), (unsigned)len);
+	CPU_KEEP(keep);
 }
 
 static void run_op(struct lane *l, uint32_t id)

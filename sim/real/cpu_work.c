@@ -112,7 +112,7 @@ struct cpu_probe cpu_probe_run(void *scratch, size_t bytes)
 	struct cpu_probe p;
 	char *half = (char *)scratch + bytes / 2;
 	double begin = cpu_now(), n = 0;
-	volatile float keep = 0;
+	float keep = 0;
 
 	memset(scratch, 0x3f, bytes); /* mapped, and floats */
 	for (begin = cpu_now(), n = 0; cpu_now() - begin < PROBE_S; n++)
@@ -120,6 +120,7 @@ struct cpu_probe cpu_probe_run(void *scratch, size_t bytes)
 	p.copy_bytes_s = n * (double)(bytes / 2) / (cpu_now() - begin);
 	for (begin = cpu_now(), n = 0; cpu_now() - begin < PROBE_S; n++)
 		keep += cpu_work(scratch, CPU_WORK_BLOCK, 4096);
+	CPU_KEEP(keep);
 	p.flops_s = n * 2 * 4096 * (CPU_WORK_BLOCK / 4) / (cpu_now() - begin);
 	return p;
 }

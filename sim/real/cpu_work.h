@@ -9,6 +9,9 @@
 /* Of bytes that are computed with at once: they stay in the first cache. */
 #define CPU_WORK_BLOCK 4096u
 
+/* The compiler must work out x, though nobody reads it. */
+#define CPU_KEEP(x) __asm__ volatile("" : : "m"(x))
+
 /* Reads len bytes, and multiplies and adds each word of 4 bytes of them `macs` times (0: reads alone); 2 macs FLOPs
    a word. Words are float, as cpu_pattern makes them. Returns a number of no use, without which the compiler would leave
    all out. What of len is less than 128 bytes at its end is not read. */

@@ -92,7 +92,7 @@ static int load_base(struct job *job, struct err *err)
 	size_t n[2];
 
 	if (hw_machine_load(job->o->machine, a, &job->machine, err) ||
-		cost_load(engine_llamacpp.kernels, a, &job->cost, err) ||
+		cost_load(engine_llamacpp.kernels, job->machine, a, &job->cost, err) ||
 		kernels_apply(job->machine, engine_llamacpp.kernels, job->cost, a, err))
 		return -1;
 	n[0] = hw_numbers(job->machine, a, &ref[0]);

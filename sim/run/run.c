@@ -103,7 +103,7 @@ static void tally_add(struct tally *sum, double k, const struct tally *c)
 
 static void make_trace(struct trace *t, const struct scenario *s, const struct trace_workload *w, struct arena *a)
 {
-	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags) : 0;
+	uint64_t rows_max = s->engine->prefill_rows ? s->engine->prefill_rows(s->flags, s->machine) : 0;
 
 	trace_synth_init(t, s->model, w, rows_max, s->routing.experts, s->seed, a);
 	if (s->routing.record)
@@ -528,7 +528,7 @@ static void scale(struct hw_num *num, double factor)
 }
 
 /* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
-   or it is a share that an engine's kernels reach. */
+   or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
 static bool matters(const struct result *r, const struct platform *base, const struct constants *c,
 	const struct hw_num_ref *ref, struct arena *a)
 {
@@ -536,7 +536,7 @@ static bool matters(const struct result *r, const struct platform *base, const s
 
 	if (ref->dim == UNIT_TIME)
 		return r->critical_overhead > NEGLIGIBLE_SHARE;
-	if (ref->dim == UNIT_FRACTION)
+	if (ref->dim == UNIT_FRACTION || ref->dim == UNIT_PLAIN || ref->dim == UNIT_FREQUENCY)
 		return true;
 	platform_init(&moved, c->machine, a);
 	for (int i = 0; i < base->n_resources; i++)
@@ -582,6 +582,7 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	for (int from = 0; from < 2; from++)
 		for (size_t k = 0; k < c.n[from]; k++)
 			if (c.ref[from][k].num->spread > 0 &&
+				(from == 0 || cost_concerns(c.cost, c.ref[from][k].name, job->placement->model)) &&
 				add_variance(job, base_platform, r, &c, &c.ref[from][k], base, variance, err))
 				return -1;
 
@@ -638,7 +639,19 @@ static void number_prefix(const char *resource, char *buf, size_t size)
 		snprintf(buf, size, "%s.bandwidth", part);
 }
 
-/* How the metric would change if a resource were twice as fast. */
+/* Every GPU does its share of everything, and none is faster for another's being so. */
+static bool divided(const struct placement *p)
+{
+	return p->kv[0].mode == PLACE_ROWS;
+}
+
+/* The same number of any GPU. */
+static const char *behind_gpu(const char *name)
+{
+	return strncmp(name, "gpu", 3) == 0 ? name + 3 + strspn(name + 3, "0123456789") : name;
+}
+
+/* How the metric would change if a resource (with a divided model: of each GPU) were twice as fast. */
 static int find_gain(struct job *job, const char *resource, enum result_field_id metric, double base, double *factor,
 	struct err *err)
 {
@@ -649,9 +662,17 @@ static int find_gain(struct job *job, const char *resource, enum result_field_id
 
 	constants_init(&c, job);
 	number_prefix(resource, prefix, sizeof(prefix));
-	for (size_t k = 0; k < c.n[0]; k++)
-		if (strncmp(c.ref[0][k].name, prefix, strlen(prefix)) == 0 && c.ref[0][k].dim != UNIT_TIME)
+	bool any = divided(job->placement) && behind_gpu(prefix) != prefix;
+	const char *begin = any ? behind_gpu(prefix) : prefix;
+	for (size_t k = 0; k < c.n[0]; k++) {
+		const char *name = c.ref[0][k].name, *rest = any ? behind_gpu(name) : name;
+		if ((!any || rest != name) && strncmp(rest, begin, strlen(begin)) == 0 && c.ref[0][k].dim != UNIT_TIME)
 			scale(c.ref[0][k].num, 2);
+	}
+	/* A CPU's kernels count in cycles, whatever its FLOP/s. */
+	for (size_t k = 0; k < c.n[1] && strncmp(prefix, "cpu", 3) == 0 && strstr(prefix, ".flops"); k++)
+		if (cost_is_rate(c.ref[1][k].name))
+			scale(c.ref[1][k].num, 2);
 	if (with_constants(job, &c, EFFORT_QUICK, value, err))
 		return -1;
 	*factor = value[metric] / base;
@@ -707,8 +728,9 @@ static void explain_change(const struct job *job, const struct result *r, struct
 	part_name(why->gain[0].resource, part, sizeof(part));
 	units_format(was, sizeof(was), now, result_fields[why->metric].dim);
 	units_format(then, sizeof(then), now * why->gain[0].factor, result_fields[why->metric].dim);
-	snprintf(why->change, sizeof(why->change), "%s twice as fast would make %s of %s%s%s", part, then,
-		was, advice[0] ? "; " : "", advice);
+	snprintf(why->change, sizeof(why->change), "%s%s twice as fast would make %s of %s%s%s", part,
+		divided(job->placement) && strncmp(part, "gpu", 3) == 0 ? " (and those of the other GPUs)" : "", then, was,
+		advice[0] ? "; " : "", advice);
 }
 
 static void explain_why(const struct platform *pf, const struct outcome *o, const struct result *r, struct run_why *why)

@@ -212,7 +212,7 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 	s->engine_name = s->engine->name;
 	if (!s->engine->kernels)
 		return 0;
-	return cost_load(s->engine->kernels, a, &s->cost, err) ||
+	return cost_load(s->engine->kernels, s->machine, a, &s->cost, err) ||
 			kernels_apply(s->machine, s->engine->kernels, s->cost, a, err) ?
 		-1 :
 		0;

@@ -9,20 +9,24 @@
 
 #include "base/csv.h"
 #include "base/number.h"
+#include "hw/probe_part.h"
+#include "sim/run/validate_gpu.h"
 #include "sim/run/validate_rows.h"
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
 	COL_DRAM, COL_DRAM_GBPS, COL_DRAM_KIND, COL_RAM_GIB, COL_DISK, COL_THREADS, COL_FLAGS, COL_KV_DTYPE, COL_BATCH,
-	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_N };
+	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_N };
 static const char *const columns[COL_N] = {"id", "group", "engine", "when", "model", "quant", "gpus", "link", "cpu",
 	"sockets", "dram", "dram_gbps", "dram_gbps_kind", "ram_gib", "disk", "threads", "flags", "kv_dtype", "batch",
-	"prompt_len", "gen_len", "depth", "metric", "value", "tier"};
+	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown"};
 
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
+/* A prompt that is not stated and matters little ("~prompt_len"). */
+#define SHORT_PROMPT "32"
 
 struct source_row {
 	const char *at[COL_N];
@@ -32,8 +36,11 @@ struct source_row {
 
 struct text {
 	struct arena *arena;
+	struct probe_library *library; /* knows a processor's usual memory */
 	const char *s;       /* the scenario so far */
 	const char *assumed; /* the defaults so far */
+	int n_gpus;
+	double scale;        /* of the metric: tokens that count over those that are computed */
 };
 
 static void add(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -64,21 +71,39 @@ static const char *engine_for(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
 		if (strcmp(map[i][0], name) == 0)
 			return map[i][1];
-	return NULL;
+	return validate_gpu_engine(name);
 }
 
-/* "2*rtx-3090+rtx-4090": n cards of a part each. Unknown generations and widths leave the card's native link. */
+/* "pcie-4x16" of one GPU: either number may be "?" and is then the card's own, as all is where nothing is stated. */
+static void add_gpu(struct text *t, int n, const char *part, const char *link)
+{
+	unsigned gen = 0, width = 0;
+
+	if (sscanf(link, "pcie-%ux%u", &gen, &width) < 1)
+		sscanf(link, "pcie-?x%u", &width);
+	if (gen && width)
+		add(t, "  gpu%d: {part: %s, link: {part: pcie, gen: %u, width: %u}}\n", n, part, gen, width);
+	else if (gen)
+		add(t, "  gpu%d: {part: %s, link: {gen: %u}}\n", n, part, gen);
+	else if (width)
+		add(t, "  gpu%d: {part: %s, link: {width: %u}}\n", n, part, width);
+	else
+		add(t, "  gpu%d: %s\n", n, part);
+}
+
+/* "2*rtx-3090+rtx-4090": n cards of a part each; link "pcie-4x16/pcie-4x4" names them one by one, the last for all others. */
 static void add_gpus(struct text *t, const char *gpus, const char *link)
 {
 	char *list = arena_strdup(t->arena, gpus), *save;
-	unsigned gen = 0, width = 0;
-	int n = 0;
 
-	if (strcmp(gpus, "none") == 0 || !*gpus)
+	if (strcmp(gpus, "none") == 0)
 		return;
-	sscanf(link, "pcie-%ux%u", &gen, &width);
 	if (!*link)
 		assume(t, "native link");
+	else if (strstr(link, "-?"))
+		assume(t, "link generation");
+	else if (strstr(link, "x?"))
+		assume(t, "link width");
 	for (char *one = strtok_r(list, "+", &save); one; one = strtok_r(NULL, "+", &save)) {
 		char *end;
 		long copies = strtol(one, &end, 10);
@@ -86,95 +111,133 @@ static void add_gpus(struct text *t, const char *gpus, const char *link)
 			copies = 1;
 		else
 			one = end + 1;
-		for (long i = 0; i < copies && n < 8; i++) {
-			if (gen && width)
-				add(t, "  gpu%d: {part: %s, link: {part: pcie, gen: %u, width: %u}}\n", n++, one, gen, width);
-			else
-				add(t, "  gpu%d: %s\n", n++, one);
+		/* One more than a machine may have is enough to refuse it. */
+		for (long i = 0; i < copies && t->n_gpus <= PROFILE_MAX_GPUS; i++) {
+			const char *next = strchr(link, '/');
+			add_gpu(t, t->n_gpus++, one, link);
+			link = next ? next + 1 : link;
 		}
 	}
 }
 
-/* The chip that holds CPU and GPU: the row names it by either. */
-static const char *chip_of(const struct source_row *r)
+static bool is_unified(const struct source_row *r)
+{
+	return strcmp(r->at[COL_LINK], "unified") == 0;
+}
+
+/* The processor; where the row names none, that of the chip or module that holds both; "" where that is none either. */
+static const char *cpu_of(const struct source_row *r)
 {
 	static const char *const chips[][2] = {
-		{"radeon-8060s", "ryzen-ai-max-395"}, {"apple-m1-max-32c", "apple-m1-max"}};
+		{"radeon-8060s", "ryzen-ai-max-395"}, {"apple-m1-max-32c", "apple-m1-max"}, {"gh200-96gb", "grace-72"},
+		{"gh200-144gb", "grace-72"}, {"gb200", "grace-72"}, {"gb300", "grace-72"}};
+	const char *gpu = r->at[COL_GPUS], *star = strchr(gpu, '*');
 
 	if (*r->at[COL_CPU])
 		return r->at[COL_CPU];
 	for (size_t i = 0; i < ARRAY_LEN(chips); i++)
-		if (strcmp(r->at[COL_GPUS], chips[i][0]) == 0)
+		if (strcmp(star ? star + 1 : gpu, chips[i][0]) == 0)
 			return chips[i][1];
-	return r->at[COL_GPUS];
+	return is_unified(r) ? gpu : "";
 }
 
-/* "ddr5-4800x16": type, MT/s and channels of all sockets used; either number may be missing. */
-static void add_ram(struct text *t, const struct source_row *r)
+/* "ddr5-4800x16": type, MT/s and channels of all sockets used; each may be missing, and is then what the processor's
+   platform has, or where that is unknown, what a desktop has. */
+static int add_modules(struct text *t, const char *dram, const char *cpu, unsigned sockets, struct err *err)
 {
-	char type[16] = "";
-	unsigned rate = 0, channels = 0;
-	const char *dram = r->at[COL_DRAM], *x, *capacity = r->at[COL_RAM_GIB];
+	size_t len = strncmp(dram, "lpddr5x", 7) == 0 ? 7 : strcspn(dram, "-x");
+	const char *type = arena_strndup(t->arena, dram, len), *rest = dram + len, *x = strchr(rest, 'x');
+	unsigned rate = *rest == '-' ? (unsigned)strtoul(rest + 1, NULL, 10) : 0;
+	unsigned channels = x ? (unsigned)strtoul(x + 1, NULL, 10) : 0;
+	struct probe_modules_guess platform;
 
-	sscanf(dram, "%15[a-z0-9]", type);
-	const char *dash = strchr(dram, '-');
-	if (dash)
-		rate = (unsigned)strtoul(dash + 1, NULL, 10);
-	if ((x = strrchr(dram, 'x')) && x[1] >= '0' && x[1] <= '9' && x > dram && x[-1] != 'r')
-		channels = (unsigned)strtoul(x + 1, NULL, 10);
-	if (!dash && x)
-		type[x - dram < 15 ? x - dram : 15] = '\0';
-	if (!*capacity)
-		assume(t, "RAM is large enough");
-	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
-	if (*r->at[COL_DRAM_GBPS]) {
-		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
-		add(t, measured ? ", bandwidth: {measured: %sGB/s, spread: 5%%, source: corpus}}\n" :
-				  ", bandwidth: {peak: %sGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n",
-			r->at[COL_DRAM_GBPS]);
-		return;
-	}
-	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
-	if (strcmp(r->at[COL_LINK], "unified") == 0) {
-		add(t, ", part: %s}\n", chip_of(r));
-		return;
-	}
-	if (strcmp(r->at[COL_CPU], "grace-72") == 0) {
-		add(t, ", part: lpddr5x-grace-480gb}\n");
-		return;
+	if (probe_guess_modules(t->library, cpu, &platform, err))
+		return -1;
+	if (!*type) {
+		type = platform.type ? platform.type : "ddr5";
+		assume(t, "DRAM type");
 	}
 	if (!rate) {
-		rate = strcmp(type, "ddr4") == 0 ? 3200 : 5600;
+		bool same = platform.type && strcmp(platform.type, type) == 0;
+		rate = same ? (unsigned)(platform.rate_t_s / 1e6) : strcmp(type, "ddr4") == 0 ? 3200 : 5600;
 		assume(t, "DRAM speed");
 	}
 	if (!channels) {
-		channels = DEFAULT_CHANNELS;
+		channels = platform.channels ? (unsigned)platform.channels * sockets : DEFAULT_CHANNELS;
 		assume(t, "DRAM channels");
 	}
-	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n", strcmp(type, "ddr4") == 0 ? "ddr4" : "ddr5", rate, channels);
+	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n", type, rate, channels);
+	return 0;
 }
 
-static void add_machine(struct text *t, const struct source_row *r)
+static int add_ram(struct text *t, const struct source_row *r, struct err *err)
 {
-	const char *disk = strchr(r->at[COL_DISK], '@');
-	bool unified = strcmp(r->at[COL_LINK], "unified") == 0;
+	const char *cpu = cpu_of(r), *gb_s = r->at[COL_DRAM_GBPS], *capacity = r->at[COL_RAM_GIB];
+	unsigned sockets = *r->at[COL_SOCKETS] ? (unsigned)strtoul(r->at[COL_SOCKETS], NULL, 10) : 1;
+	bool grace = strcmp(cpu, "grace-72") == 0;
+
+	if (!*capacity)
+		assume(t, "RAM is large enough");
+	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
+	if (*gb_s) {
+		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
+		/* Of the machine, but of Grace for each socket, whose own GPU reads it. */
+		double all = strtod(gb_s, NULL) * (grace ? sockets : 1);
+		add(t, measured ? ", bandwidth: {measured: %gGB/s, spread: 5%%, source: corpus}}\n" :
+				  ", bandwidth: {peak: %gGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n", all);
+		return 0;
+	}
+	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
+	if (is_unified(r))
+		add(t, ", part: %s}\n", cpu);
+	else if (grace)
+		add(t, ", part: lpddr5x-grace-480gb, sockets: %u}\n", sockets);
+	else
+		return add_modules(t, r->at[COL_DRAM], cpu, sockets, err);
+	return 0;
+}
+
+/* "samsung-980-pro@2.5": a drive and GB/s. Without a rate the name is a part; other words say that there is a drive. */
+static int add_disk(struct text *t, const struct source_row *r, struct err *err)
+{
+	static const char *const words[][2] = {{"30TB NVMe (DGX-2)", "nvme-raid-dgx2"},
+		{"1.5TB SSD (GCP)", "cloud-disk-gcp-pd"}, {"Gen4 ~7 GB/s", "nvme-gen4"}};
+	const char *disk = r->at[COL_DISK], *rate = strchr(disk, '@'), *part;
 	double gb_s;
 
+	if (rate && number_parse(rate + 1, strlen(rate + 1), &gb_s) && gb_s > 0) {
+		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
+		return 0;
+	}
+	if (probe_find_part(t->library, HW_PART_NVME, disk, 0, &part, err))
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcmp(disk, words[i][0]) == 0)
+			part = words[i][1];
+	if (!part && (*disk || strstr(r->at[COL_FLAGS], "disk_gib"))) {
+		part = *disk ? "generic-nvme" : "nvme-gen3"; /* without a word: a drive of its time */
+		assume(t, "drive");
+	}
+	if (part)
+		add(t, "  nvme0: {part: %s, capacity: 40TB}\n", part);
+	return 0;
+}
+
+static int add_machine(struct text *t, const struct source_row *r, struct err *err)
+{
+	const char *cpu = cpu_of(r);
+
 	add(t, "machine:\n  name: corpus\n");
-	add_gpus(t, r->at[COL_GPUS], unified ? "" : r->at[COL_LINK]);
-	if (*r->at[COL_CPU])
-		add(t, "  cpu0: {part: %s, sockets: %s}\n", r->at[COL_CPU], *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
-	else if (unified)
-		add(t, "  cpu0: %s\n", chip_of(r));
+	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK]);
+	if (validate_gpu_engine(r->at[COL_ENGINE]) && validate_gpu_nvlink(r->at[COL_GPUS]))
+		add(t, "  nvlink: %s\n", validate_gpu_nvlink(r->at[COL_GPUS]));
+	if (*cpu)
+		add(t, "  cpu0: {part: %s, sockets: %s}\n", cpu, *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
 	else
 		add(t, "  cpu0: generic-cpu\n");
-	if (!*r->at[COL_CPU] && !unified)
+	if (!*cpu)
 		assume(t, "CPU");
-	add_ram(t, r);
-	if (disk && number_parse(disk + 1, strlen(disk + 1), &gb_s) && gb_s > 0)
-		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
-	else if (strstr(r->at[COL_FLAGS], "disk_gib")) /* a drive of its time */
-		add(t, "  nvme0: {part: nvme-gen3, capacity: 4TB}\n");
+	return add_ram(t, r, err) || add_disk(t, r, err) ? -1 : 0;
 }
 
 /* The corpus says where accelerate put things: "device_map=auto gpu_gib=21.5,18 cpu_gib=3.8 disk_gib=rest". The greedy
@@ -251,7 +314,15 @@ static const char *or_else(const char *s, const char *def)
 static void add_workload(struct text *t, const struct source_row *r, enum validate_metric metric)
 {
 	const char *batch = or_else(r->at[COL_BATCH], "1"), *prompt = r->at[COL_PROMPT], *gen = r->at[COL_GEN];
+	struct validate_gpu_prefix prefix;
 
+	if (validate_gpu_prefix(r->at[COL_FLAGS], prompt, batch, gen, &prefix)) {
+		if (prefix.fewer)
+			assume(t, "requests that want one token come and go");
+		add(t, "workload: {batch: %u, prompt: %u, generate: 1, depth: %u}\n", prefix.batch, prefix.prompt, prefix.cached);
+		t->scale = metric == VALIDATE_PREFILL ? (double)(prefix.prompt + prefix.cached) / prefix.prompt : 1;
+		return;
+	}
 	if (metric == VALIDATE_DECODE) {
 		if (!*r->at[COL_DEPTH] && !*prompt)
 			assume(t, "depth");
@@ -261,6 +332,8 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 	}
 	if (!*prompt)
 		assume(t, "prompt length");
+	if (!*prompt && strstr(r->at[COL_UNKNOWN], "~prompt_len"))
+		prompt = SHORT_PROMPT;
 	if (metric == VALIDATE_E2E)
 		add(t, "workload: {batch: %s, prompt: %s, generate: %s}\n", batch, or_else(prompt, DEFAULT_PROMPT),
 			or_else(gen, DEFAULT_GENERATE));
@@ -269,17 +342,24 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 			or_else(r->at[COL_DEPTH], "0"));
 }
 
-static const char *scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine,
-	struct text *t)
+static int scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine, struct text *t,
+	struct err *err)
 {
-	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], r->at[COL_QUANT], engine);
-	add_machine(t, r);
+	add(t, "model: %s\nengine: %s\n", r->at[COL_MODEL], engine);
+	if (*r->at[COL_QUANT])
+		add(t, "quant: %s\n", r->at[COL_QUANT]);
+	else
+		assume(t, "quant");
+	if (add_machine(t, r, err))
+		return -1;
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
+	else if (validate_gpu_engine(r->at[COL_ENGINE]))
+		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
 	else
 		add_llamacpp_flags(t, r);
 	add_workload(t, r, metric);
-	return t->s;
+	return 0;
 }
 
 /* ---- rows ---- */
@@ -301,18 +381,31 @@ static enum validate_metric metric_of(const char *name, bool *per_token, bool *k
 	return VALIDATE_DECODE;
 }
 
-static void read_row(const struct source_row *src, struct arena *scratch, struct arena *a, struct validate_row *row)
+static int skip(struct validate_row *row, const char *reason)
+{
+	row->status = VALIDATE_SKIPPED;
+	row->reason = reason;
+	return 0;
+}
+
+static int read_row(const struct source_row *src, struct probe_library *library, struct arena *scratch, struct arena *a,
+	struct validate_row *row, struct err *err)
 {
 	const char *engine = engine_for(src->at[COL_ENGINE]);
-	struct text t = {scratch, "", ""};
+	struct text t = {.arena = scratch, .library = library, .s = "", .assumed = "", .scale = 1};
 
-	if (!engine) {
-		row->status = VALIDATE_SKIPPED;
-		row->reason = arena_printf(a, "engine '%s' is not modelled", src->at[COL_ENGINE]);
-		return;
-	}
-	row->scenario = arena_strdup(a, scenario_text(src, row->metric, engine, &t));
+	if (!engine)
+		return skip(row, arena_printf(a, "engine '%s' is not modelled", src->at[COL_ENGINE]));
+	if (!*src->at[COL_MODEL] || !*src->at[COL_GPUS])
+		return skip(row, *src->at[COL_MODEL] ? "the GPUs are not stated" : "the model is not stated");
+	if (scenario_text(src, row->metric, engine, &t, err))
+		return -1;
+	if (t.n_gpus > PROFILE_MAX_GPUS)
+		return skip(row, arena_printf(a, "a machine has %d GPUs at most, not %s", PROFILE_MAX_GPUS, src->at[COL_GPUS]));
+	row->scenario = arena_strdup(a, t.s);
 	row->assumed = arena_strdup(a, t.assumed);
+	row->scale = t.scale;
+	return 0;
 }
 
 static enum result_field_id field_of(enum validate_metric metric)
@@ -328,9 +421,10 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 {
 	struct csv csv;
 	struct csv_field f[COL_N];
+	struct probe_library library;
 	int more;
 
-	if (csv_open(&csv, path, columns, COL_N, a, err))
+	if (probe_library_open(&library, a, err) || csv_open(&csv, path, columns, COL_N, a, err))
 		return -1;
 	while ((more = csv_next(&csv, f, err)) > 0) {
 		struct source_row src;
@@ -365,8 +459,8 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 			row.status = VALIDATE_SKIPPED;
 			row.reason = "of another engine";
 			row.scored = false;
-		} else {
-			read_row(&src, scratch, a, &row);
+		} else if (read_row(&src, &library, scratch, a, &row, err)) {
+			return -1;
 		}
 		arena_reset(scratch);
 		VEC_PUSH(rows, a, row);

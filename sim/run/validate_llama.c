@@ -57,7 +57,7 @@ int validate_read_llama(const char *path, const struct validate_options *o, stru
 	if (!o->machine)
 		return err_set(err, ERR_USAGE, "llama-bench does not say what machine it ran on: name one with --machine");
 	/* The machine is loaded for each row again; what is wrong with it is said once. */
-	if (hw_machine_load(o->machine, a, &m, err) || cost_load(engine_llamacpp.kernels, a, &cost, err) ||
+	if (hw_machine_load(o->machine, a, &m, err) || cost_load(engine_llamacpp.kernels, m, a, &cost, err) ||
 		kernels_apply(m, engine_llamacpp.kernels, cost, a, err) ||
 		bench_read_file(path, &bench_llama_bench, a, &bench, err) || llama_cards_load(o->model, o->n_models, a, &cards, err))
 		return -1;

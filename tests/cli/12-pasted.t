@@ -51,4 +51,31 @@ ok 'another dtype' refuses 1:36 'dtype bfloat16 is not --quant f16' 'infer_auto_
 ok 'twice' refuses 1:55 "'max_memory' is there twice" 'infer_auto_device_map(model, max_memory={0: "22GiB"}, max_memory={})'
 ok 'flag of llama-server' sh -c "'$OFFSIM' predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \
 	llama-server -m x.gguf -ngl 40 --foo 3 2>&1 | grep -qF 'command line:1:32: unknown flag'"
+serves() { # FLAG... : they are taken by vllm serve
+	"$OFFSIM" predict --machine server-h100 -- vllm serve llama-3.1-8b "$@"
+}
+ok 'vllm serve' serves --cpu-offload-gb 2.5 --max-model-len 4096 --port 8000 --enable-prefix-caching
+ok 'its model by a name of ours' "$OFFSIM" predict --machine server-h100 --model llama-3.1-8b -- \
+	vllm serve meta-llama/Llama-3.1-8B-Instruct --kv-cache-dtype fp8
+ok 'as a module' "$OFFSIM" predict --machine server-h100 -- python3 -m vllm.entrypoints.openai.api_server \
+	--model llama-3.1-8b --enforce-eager
+ok 'sglang' "$OFFSIM" predict --machine server-h100 -- python -m sglang.launch_server --model-path llama-3.1-8b \
+	--cpu-offload-gb 2.5
+says() { # STATUS MESSAGE COMMAND...
+	says_status=$1 says_message=$2
+	shift 2
+	fails "$says_status" "$@" >"$tmp/out" 2>&1 && grep -qF "$says_message" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'misspelt flag of vllm' says 2 "did you mean 'cpu-offload-gb'?" serves --cpu-ofload-gb 4
+ok 'more GPUs than there are' says 2 "flag 'tensor-parallel-size': the machine has 1 GPU" serves -tp 2
+ok 'heads that cannot be divided' says 2 'the 32 heads of a layer cannot be divided over 3 GPUs' "$OFFSIM" predict \
+	--machine server-8xh100 -- vllm serve llama-3.1-8b -tp 3
+ok 'another command of vllm' says 2 "only 'vllm serve' is known" "$OFFSIM" predict --machine server-h100 -- vllm bench x
+ok 'another module' says 2 "did you mean 'sglang.launch_server'?" "$OFFSIM" predict --machine server-h100 -- \
+	python -m sglang.launch_serve --model-path llama-3.1-8b
+ok 'a context too short' says 2 "flag 'max-model-len': 100" serves --max-model-len 100
+ok 'an unknown connector' says 2 "only OffloadingConnector" serves --kv-transfer-config '{"kv_connector":"NixlConnector"}'
+ok 'no GPU' says 2 'the machine has no GPU' "$OFFSIM" predict --machine cpu-epyc9654 -- vllm serve llama-3.1-8b
+ok 'what would fit' says 3 'this would fit: --cpu-offload-gb' "$OFFSIM" predict --machine server-h100 -- \
+	vllm serve llama-3.1-70b
 finish

@@ -48,7 +48,7 @@ json() {
 }
 
 leaves_nothing() {
-	[ -z "$(ls -A "$drive")" ] && [ -z "$(find "$tmp" -name '*.yaml.*')" ]
+	[ -z "$(ls -A "$drive")" ] && [ -z "$(find "$tmp" -name '*.yaml.*' -o -name '*.part')" ]
 }
 
 interrupted() { # SIGNAL: answered within a second or two, no profile, no file
@@ -109,6 +109,20 @@ keeps_old() { # a profile that cannot be replaced stays
 	cmp "$tmp/old.yaml" "$tmp/copy.yaml" && leaves_nothing
 }
 
+noise() { # other programs that want all processors: said, intervals wider, and yet status 0
+	pids=
+	for _ in $(seq "$(nproc)"); do
+		sh -c 'while :; do :; done' &
+		pids="$pids $!"
+	done
+	"$OFFSIM" calibrate ram --time 0.5 --json >"$tmp/noise.json"
+	status=$?
+	# shellcheck disable=SC2086
+	kill $pids
+	grep -q 'ram: others kept .* processors busy' "$tmp/noise.json" && grep -q 'ram: intervals are wider' "$tmp/noise.json" &&
+		! grep -q '"widened": 0\.0,' "$tmp/noise.json" && [ $status -eq 0 ]
+}
+
 help_has_example() {
 	"$OFFSIM" calibrate --help | grep -q '^example: offsim calibrate '
 }
@@ -126,7 +140,7 @@ ok 'a profile of memory alone' profile ram
 ok 'a profile of processors alone' profile cpu
 ok 'a profile of a drive alone' profile disk --file "$drive"
 ok 'a profile of all' profile all --file "$drive"
-for number in ram.bandwidth cpu0.flops.fp32 cpu0.flops.int8 cpu0.launch nvme0.read nvme0.write nvme0.latency; do
+for number in ram.bandwidth cpu0.thread_bandwidth cpu0.kernels.q4_k.decode cpu0.kernels.iq3_s.prefill cpu0.flops.fp32 cpu0.flops.int8 cpu0.launch nvme0.read nvme0.write nvme0.latency; do
 	ok "it has $number" shown $number
 done
 ok 'JSON: every number has its interval and repetitions' json
@@ -136,6 +150,7 @@ ok 'interrupted' interrupted INT
 ok 'terminated' interrupted TERM
 ok 'killed' killed
 ok 'fewer threads' one_thread
+ok 'a noisy machine is noticed' noise
 ok 'help ends with an example' help_has_example
 ok 'memory is no drive' refuses_memory
 ok 'no room for the file' no_room
@@ -154,8 +169,8 @@ ok 'a file without disk' refuses 2 '--file goes with disk' cpu --file .
 ok 'no such folder' refuses 2 'cannot find' disk --file "$tmp/none"
 ok 'a device is no file' refuses 2 'is neither a folder nor a file nor a drive' disk --file /dev/zero
 ok 'a small file' refuses 2 'less than 64 MiB' disk --file Makefile
-ok 'a profile cannot be a folder' refuses 2 'must be a plain file' ram -o "$tmp"
-ok 'nor a device' refuses 2 'must be a plain file' ram -o /dev/null
-ok 'nor nothing' refuses 2 'must be a plain file' ram -o ''
+ok 'a profile cannot be a folder' refuses 1 'is a folder' ram -o "$tmp"
+ok 'nor a device' refuses 1 'no regular file' ram -o /dev/null
+ok 'nor nothing' refuses 1 "cannot write ''" ram -o ""
 ok 'a profile in no folder' refuses 1 "cannot write '$tmp/none/x.yaml'" ram -o "$tmp/none/x.yaml"
 finish

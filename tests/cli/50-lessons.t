@@ -89,6 +89,18 @@ ok '04: 80 GB, all fit: 2.7' between 2.3 "$(bits 80GiB q4_k_m) / $(bits 80GiB f1
 ok '04: 8B, F16: published 54.34' between 0.9 "$(one 04 decode_tok_s model=llama-3-8b quant=f16) / 54.34" 1.1
 ok '04: 8B, Q4_K_M: published 127.74' between 0.9 "$(one 04 decode_tok_s model=llama-3-8b) / 127.74" 1.1
 
+# 05: four layers of 231.7 MB, 131072 bytes a token: 7072 tokens
+kv() { one 05 tpot_s flags="{gpu-layers: 32, kv: ram}" workload.batch="$1" workload.depth="$2"; }
+layers() { one 05 tpot_s flags="{gpu-layers: 28, kv: gpu}" workload.batch="$1" workload.depth="$2"; }
+ok '05: one sequence: it turns at 7072 tokens' between 0.95 "$(kv 1 7064) / $(layers 1 7064)" 1.05
+ok '05: eight sequences: at 884 each' between 0.95 "$(kv 8 876) / $(layers 8 876)" 1.05
+ok '05: below, the cache is the better one to move' between 1.5 "$(layers 1 4096) / $(kv 1 4096)" 1.9
+ok '05: far beyond, as the bytes' between 4.1 "$(kv 1 32768) / $(layers 1 32768)" 4.7
+nkvo() { one 05 "$1" engine=llama.cpp flags="$2" workload.prompt="$3" workload.depth="$4"; }
+ok '05: llama.cpp: not yet at 4096' between 1.1 "$(nkvo decode_tok_s '-ngl 99 -nkvo' 0 4096) / $(nkvo decode_tok_s '-ngl 29' 0 4096)" 1.6
+ok '05: llama.cpp: at 8192' between 0.85 "$(nkvo decode_tok_s '-ngl 99 -nkvo' 0 8192) / $(nkvo decode_tok_s '-ngl 29' 0 8192)" 1
+ok '05: llama.cpp: the prompt' between 2.1 "$(nkvo prefill_tok_s '-ngl 29' 2048 0) / $(nkvo prefill_tok_s '-ngl 99 -nkvo' 2048 0)" 2.6
+
 # 06
 batch() { at 06 decode_tok_s flags="--gpu-layers $1" workload.batch="$2"; }
 ok '06: streamed, 1024 times the batch' between 973 "$(batch 0 1024) / $(batch 0 1)" 1024
@@ -176,9 +188,24 @@ prompt() {
 	shift
 	echo "($prompt_tokens / $(one 19 prefill_tok_s model=llama-3.1-70b quant=q4_0 flags.ngl=40 flags.cpu-moe=no workload.prompt="$prompt_tokens" "$@"))"
 }
-ok '19: below 32 tokens the CPU computes' between 1.85 "$(prompt 31) / $(prompt 16)" 2
+ok '19: below 32 tokens the CPU computes: 1.7 from 16 to 31' between 1.6 "$(prompt 31) / $(prompt 16)" 1.8
 ok '19: from 32 on the link takes its time' between 0.98 "$(prompt 64) / $(prompt 32)" 1.05
 ok '19: not with --no-op-offload' between 1.9 "$(prompt 64 flags.no-op-offload=yes) / $(prompt 32 flags.no-op-offload=yes)" 2.05
 at_512() { one 19 prefill_tok_s workload.prompt=512 flags.load-mode="$1"; }
 ok '19: 512 tokens: published 508, between mmap and --no-mmap' between "$(at_512 mmap)" 508 "$(at_512 none)"
+
+# 20: what a recorded order does, and what hits are worth
+slots() { at 20 "$1" flags.gpu-slots=32 routing="$2"; }
+recorded='{trace: ../traces/qwen3-30b-a3b.otr}' popular='{popularity: ../traces/qwen3-30b-a3b.otr}'
+ok '20: recorded, 81 %' between 0.804 "$(slots decode_hit_rate "$recorded")" 0.814
+ok '20: of the same popularity, 71 %' between 0.69 "$(slots decode_hit_rate "$popular")" 0.73
+ok '20: uniform, 32 of 128' between 0.235 "$(slots decode_hit_rate uniform)" 0.265
+ok '20: 1.6 times the tokens' between 1.45 "$(slots decode_tok_s "$recorded") / $(slots decode_tok_s "$popular")" 1.7
+cached() { one 20 "$1" flags.policy="$2" flags.miss="$3" flags.lookahead="$4"; }
+ok '20: guesses: more hits' between 0.96 "$(cached decode_hit_rate lru copy 0.9)" 0.99
+ok '20: and fewer tokens' between 0.85 "$(cached decode_tok_s lru copy 0.9) / $(cached decode_tok_s lru copy 0)" 0.98
+ok '20: the bound hits more than a fixed set' between 0.05 "$(cached decode_hit_rate belady cpu 0) - $(cached decode_hit_rate static cpu 0)" 0.08
+ok '20: and is slower' between 0.8 "$(cached decode_tok_s belady cpu 0) / $(cached decode_tok_s static cpu 0)" 0.95
+ok '20: copied misses are slower than no cache' between 0.8 "$(cached decode_tok_s lru copy 0) /
+	$(one 20 decode_tok_s engine=llama.cpp flags='-ngl 99 --cpu-moe')" 1
 finish

@@ -104,7 +104,7 @@ static void assert_found(const struct calibrate *c, const char *name, double wan
 
 #define TRUTH                                              \
 	"set: {ram.bandwidth: {measured: 43.7GB/s}}\n"     \
-	"kernels: {llama.cpp: {cpu.multiply_many.8bit: {value: 91%}, cpu.multiply_many.16bit: {value: 58%}}}\n"
+	"kernels: {llama.cpp: {cpu.weights.q8_0.many: {value: 9.1}, cpu.weights.f16.many: {value: 17.7}}}\n"
 
 START_TEST(known_constants_are_found)
 {
@@ -114,8 +114,8 @@ START_TEST(known_constants_are_found)
 	arena_init(&a, NULL, NULL);
 	fit(&a, TRUTH, BASE, 0, ARRAY_LEN(runs) - 1, 0.02, &c);
 	assert_found(&c, "ram.bandwidth", 43.7e9);
-	assert_found(&c, "kernels.cpu.multiply_many.8bit", 0.91);
-	assert_found(&c, "kernels.cpu.multiply_many.16bit", 0.58);
+	assert_found(&c, "kernels.cpu.weights.q8_0.many", 9.1);
+	assert_found(&c, "kernels.cpu.weights.f16.many", 17.7);
 	ck_assert(c.noise_after < 0.03 && c.noise_before > 0.2);
 	arena_release(&a);
 }
@@ -147,7 +147,7 @@ START_TEST(nothing_else_is_touched)
 	arena_init(&a, NULL, NULL);
 	fit(&a, TRUTH, BASE, 0, 2, 0.01, &c);
 	for (size_t i = 0; i < c.n_constants; i++) {
-		ck_assert_str_ne(c.constant[i].name, "kernels.cpu.multiply_many.8bit");
+		ck_assert_str_ne(c.constant[i].name, "kernels.cpu.weights.q8_0.many");
 		ck_assert_str_ne(c.constant[i].name, "cpu0.flops.fp32");
 		ck_assert_str_ne(c.constant[i].name, "cpu0.launch");
 		if (c.constant[i].state == CALIBRATE_HELD)

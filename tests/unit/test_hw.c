@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "base/csv.h"
 #include "base/datadir.h"
 #include "base/units.h"
 #include "hw/hw_params.h"
@@ -398,46 +399,38 @@ END_TEST
 /* ---- names of parts ---- */
 
 /* What people who publish measurements call their hardware. */
+static void open_csv(struct csv *csv, const char *path, const char *const *columns, size_t n)
+{
+	struct err err;
+
+	assert_ok(csv_open(csv, path, columns, n, &a, &err), err);
+}
+
+static bool next_row(struct csv *csv, struct csv_field *f)
+{
+	struct err err;
+	int more = csv_next(csv, f, &err);
+
+	if (more < 0)
+		assert_ok(more, err);
+	return more > 0;
+}
+
+#define FIELD(f) ((int)(f).len), (f).text
+
+/* Every name of a corpus of measurements is a part. */
 START_TEST(names_people_use)
 {
-	static const char *const gpus[] = {
-		"a10", "a100", "a100-40gb", "a100-80gb", "a100-pcie-80gb", "a100-sxm", "a100-sxm-40gb",
-		"a100-sxm-80gb", "apple-m1-max-32c", "apple-m2-ultra", "apple-m3-max", "apple-m3-ultra",
-		"apple-m4-pro", "apple-m5-max", "gb10", "gb300", "gh200-96gb", "gtx-1650-super",
-		"gtx-1660-super", "h100-80gb", "h100-96gb", "h100-pcie-80gb", "h100-sxm-80gb", "h200-sxm",
-		"h800", "l4", "l40", "l40s", "p100-16gb", "p40", "quadro-rtx-6000", "radeon-8060s",
-		"rtx-2060-mobile", "rtx-2080", "rtx-2080-ti", "rtx-3050-6gb", "rtx-3060-12gb", "rtx-3070",
-		"rtx-3080-10gb", "rtx-3090", "rtx-3090-ti", "rtx-4060-laptop", "rtx-4060-ti-16gb",
-		"rtx-4060-ti-8gb", "rtx-4070", "rtx-4070-ti", "rtx-4080", "rtx-4080-super", "rtx-4090",
-		"rtx-4090-48gb", "rtx-4090d", "rtx-4090d-48gb", "rtx-5060-ti-16gb", "rtx-5070-ti",
-		"rtx-5080", "rtx-5090", "rtx-a4500", "rtx-a5000", "rtx-a6000", "rtx-pro-6000",
-		"rtx-pro-6000-maxq", "rx-6900-xt", "rx-7900-xt", "t1000", "t4", "titan-rtx", "v100-32gb",
-	};
-	static const char *const cpus[] = {
-		"ampereone-a192-32x", "apple-m2-ultra", "apple-m3-max", "apple-m3-ultra", "apple-m4-pro",
-		"apple-m5-max", "core-i7-10700", "core-i7-12700k", "core-i7-14700", "core-i7-8700",
-		"core-i7-9750h", "core-i9-10900x", "core-i9-13900k", "core-i9-14900k", "core-i9-9940x",
-		"core-ultra-9-285k", "epyc-7343", "epyc-7543", "epyc-7742", "epyc-7c13", "epyc-9115",
-		"epyc-9135", "epyc-9175f", "epyc-9274f", "epyc-9355", "epyc-9374f", "epyc-9654",
-		"epyc-9654p", "epyc-9965", "epyc-rome-64c", "gb10", "grace-72", "graviton4",
-		"ryzen-5-3500", "ryzen-5-5600x", "ryzen-7-5800x", "ryzen-7-5800x3d", "ryzen-7-7700x",
-		"ryzen-7-7800x3d", "ryzen-7-9700x", "ryzen-9-5900x", "ryzen-9-5950x", "ryzen-9-7900",
-		"ryzen-9-7900x", "ryzen-9-7950x", "ryzen-9-9900x", "ryzen-9-9950x", "ryzen-9-9950x3d",
-		"ryzen-ai-max-395", "threadripper-1950x", "threadripper-pro-3955wx",
-		"threadripper-pro-3975wx", "threadripper-pro-5955wx", "threadripper-pro-5975wx",
-		"threadripper-pro-7965wx", "threadripper-pro-7975wx", "xeon-6980p",
-		"xeon-cascade-lake-32c", "xeon-e5-2630v4", "xeon-e5-2683v4", "xeon-e5-2697av4",
-		"xeon-gold-5218", "xeon-gold-6138", "xeon-gold-6230", "xeon-gold-6330", "xeon-gold-6454s",
-		"xeon-platinum-8136", "xeon-platinum-8280", "xeon-platinum-8352y", "xeon-platinum-8480+",
-		"xeon-platinum-8488c", "xeon-platinum-8570", "xeon-sapphire-rapids-2.1ghz",
-		"xeon-skylake-48c", "xeon-w-3235",
-	};
+	struct csv csv;
+	struct csv_field f[2];
+	size_t n = 0;
 
 	setup();
-	for (size_t i = 0; i < ARRAY_LEN(gpus); i++)
-		inline_machine(arena_printf(&a, "gpu0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", gpus[i]));
-	for (size_t i = 0; i < ARRAY_LEN(cpus); i++)
-		inline_machine(arena_printf(&a, "cpu0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", cpus[i]));
+	open_csv(&csv, "tests/data/corpus_parts.csv", (const char *const[]){"kind", "name"}, 2);
+	for (; next_row(&csv, f); n++)
+		inline_machine(arena_printf(&a, "%.*s0: %.*s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", FIELD(f[0]),
+			FIELD(f[1])));
+	ck_assert_uint_gt(n, 100);
 	/* Another name is the same machine. */
 	struct hw_machine *one = inline_machine("gpu0: a100\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n");
 	struct hw_machine *other =
@@ -446,6 +439,30 @@ START_TEST(names_people_use)
 	ck_assert_str_eq(one->devices[0].part, "a100");
 	one = inline_machine("gpu0: {part: a100, bandwidth: 1TB/s}\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n");
 	assert_close(value(one, "gpu0.flops.bf16"), value(other, "gpu0.flops.bf16"), 0);
+}
+END_TEST
+
+/* Peaks are those that a table collected from datasheets has. */
+START_TEST(peaks_of_datasheets)
+{
+	struct csv csv;
+	struct csv_field f[3];
+	size_t n = 0;
+
+	setup();
+	open_csv(&csv, "tests/data/part_peaks.csv", (const char *const[]){"part", "number", "peak"}, 3);
+	for (; next_row(&csv, f); n++) {
+		const char *name = arena_printf(&a, "gpu0.%.*s", FIELD(f[1]));
+		struct hw_machine *m = inline_machine(
+			arena_printf(&a, "gpu0: %.*s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", FIELD(f[0])));
+		enum unit_dim dim = strcmp(name, "gpu0.bandwidth") == 0 ? UNIT_BYTES_RATE : UNIT_FLOP_RATE;
+		double want;
+		struct err err;
+		assert_ok(units_parse(arena_printf(&a, "%.*s", FIELD(f[2])), dim, &want, &err), err);
+		double got = hw_num_peak(number(m, name));
+		ck_assert_msg(fabs(got / want - 1) < 0.02, "%.*s: %s is %g, not %g", FIELD(f[0]), name, got, want);
+	}
+	ck_assert_uint_gt(n, 100);
 }
 END_TEST
 
@@ -1090,8 +1107,14 @@ static void check_number_node(const struct yaml_node *node, const char *part)
 	const struct yaml_node *peak_node = yaml_get(node, "peak"),
 			       *measured_node = yaml_get(node, "measured");
 	const struct yaml_node *points = yaml_get(node, "points");
+	static const char *const values[] = {"peak", "measured", "assumed", "efficiency", "spread"};
 	struct err err;
 
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		const struct yaml_node *value = yaml_get(node, values[i]);
+		ck_assert_msg(!value || strtod(value->text, NULL) > 0, "%s: %s:%d: %s is '%s'", part, node->pos.file,
+			node->pos.line, values[i], value ? value->text : "");
+	}
 	ck_assert_msg(yaml_get(node, "source") && *yaml_get(node, "source")->text, "%s: %s:%d has no source",
 		part, node->pos.file, node->pos.line);
 	ck_assert_msg(yaml_get(node, "spread") != NULL, "%s: %s:%d has no spread", part, node->pos.file,
@@ -1146,7 +1169,7 @@ START_TEST(help_tables)
 		size_t n;
 		const char *prefix;
 		const struct param *rows = hw_params((enum hw_params_kind)k, &n, &prefix);
-		ck_assert_uint_gt(n, 2);
+		ck_assert_uint_gt(n, 1);
 		ck_assert(!strncmp(prefix, "machine", 7));
 		for (size_t i = 0; i < n; i++)
 			ck_assert(*rows[i].help);
@@ -1172,7 +1195,7 @@ START_TEST(printing)
 END_TEST
 
 TEST_MAIN("hw", desktop, gh200, cpu_only, machine_facts, machine_sizes, unified_memory, unified_beside_a_card,
-	unified_kernels, names_people_use, one_part_is_parsed_alone, routes, bridges_join_pairs,
+	unified_kernels, names_people_use, peaks_of_datasheets, one_part_is_parsed_alone, routes, bridges_join_pairs,
 	a_switch_joins_all, nvlink_is_stated_and_taken_away, pcie_peaks, pcie_widths_scale,
 	pageable_curve_is_what_was_measured, curve_interpolation, number_faces, three_lines,
 	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides,

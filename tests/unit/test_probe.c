@@ -5,7 +5,9 @@
 
 #include <sys/stat.h>
 
+#include "base/csv.h"
 #include "hw/hw.h"
+#include "hw/probe_part.h"
 #include "hw/probe_text.h"
 #include "tests/test.h"
 
@@ -581,6 +583,36 @@ END_TEST
 
 /* ---- programs ---- */
 
+/* Names of drivers and kernels are parts; size is the GPU's MiB or the socket's cores. */
+START_TEST(names_of_drivers_and_kernels)
+{
+	static const char *const columns[] = {"kind", "name", "size", "part"};
+	struct probe_library lib;
+	struct csv csv;
+	struct csv_field f[4];
+	struct err err;
+	size_t n = 0;
+	int more;
+
+	setup();
+	assert_ok(probe_library_open(&lib, &a, &err), err);
+	assert_ok(csv_open(&csv, "tests/data/probe_names.csv", columns, 4, &a, &err), err);
+	for (; (more = csv_next(&csv, f, &err)) > 0; n++) {
+		const char *name = arena_strndup(&a, f[1].text, f[1].len), *part, *called;
+		unsigned size = (unsigned)strtoul(f[2].text, NULL, 10);
+		if (f[0].text[0] == 'c')
+			assert_ok(probe_find_cpu(&lib, name, size, &called, &part, &err), err);
+		else
+			assert_ok(probe_find_part(&lib, f[0].text[0] == 'g' ? HW_PART_GPU : HW_PART_NVME, name,
+					  (uint64_t)size << 20, &part, &err), err);
+		const char *want = arena_strndup(&a, f[3].text, f[3].len);
+		ck_assert_msg(!strcmp(part ? part : "", want), "'%s' is '%s', not '%s'", name, part ? part : "", want);
+	}
+	ck_assert_int_eq(more, 0);
+	ck_assert_uint_gt(n, 100);
+}
+END_TEST
+
 START_TEST(programs_end_in_time_or_are_none)
 {
 	const struct probe_source here = {NULL, &a};
@@ -613,6 +645,7 @@ START_TEST(a_program_that_only_closes_its_output)
 END_TEST
 
 TEST_MAIN("probe", a_line_loses_escapes_and_blanks, sizes_and_numbers_of_other_programs, instruction_sets,
+	names_of_drivers_and_kernels,
 	channels_have_no_standard, old_dmidecode_says_megahertz, nvidia_smi_brackets_are_null,
 	topology_of_one_gpu_with_escapes, topology_cut_short, this_kind_of_virtual_machine,
 	an_idle_card_is_taken_at_its_highest_generation, modules_run_at_what_is_configured,

@@ -1,0 +1,109 @@
+/*
+ * transformers.c - Hugging Face transformers 4.x, everything on one GPU, eager: the baseline of many papers. With layers
+ * elsewhere it is accelerate's.
+ *
+ *	host   [op][op][op][op] ...        20 us each, ahead of the GPU
+ *	gpu      [k]  [k]  [k]  [k]        waits for the host in small models, and the host for nobody
+ *
+ * A dynamic cache is concatenated: what is held is read and written before it is read again. What kernels reach is in
+ * hw/kernels/pytorch.yaml.
+ */
+#include "models/kvcache.h"
+#include "sim/engine/divide.h"
+#include "sim/exec/ranks.h"
+
+#define HIDDEN_ELEMENT_BYTES 2
+
+/* Operations that PyTorch launches for one group (modeling_llama.py and modeling_mixtral.py: norms in fp32 are six
+   operations, rotary embedding eight). */
+static const int group_operations[MODEL_GROUP_N] = {
+	[MODEL_EMBED] = 1,
+	[MODEL_ATTN] = 22,
+	[MODEL_FFN] = 12,
+	[MODEL_ROUTER] = 12,
+	[MODEL_SHARED] = 5,
+	[MODEL_EXPERTS] = 8, /* for each expert that is hit */
+	[MODEL_OUTPUT] = 8,
+};
+#define CACHE_OPERATIONS 4
+
+static const char *const caches[] = {"dynamic", "static", NULL};
+enum { CACHE_DYNAMIC, CACHE_STATIC };
+
+struct transformers_flags {
+	int cache;
+};
+
+static const struct param transformers_flag[] = {
+	PARAM_CHOICE(struct transformers_flags, cache, "cache_implementation", "dynamic", caches,
+		"dynamic: grows by concatenation; static: allocated once"),
+};
+
+static const struct engine_ignored transformers_ignored[] = {
+	{"torch_dtype", true}, {"dtype", true}, {"attn_implementation", true}, {"do_sample", true}, {"num_beams", true},
+	{"use_cache", true}, {"device", true}, {"trust_remote_code", true},
+};
+
+static int transformers_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+{
+	const struct trace_workload *w = &job->trace->workload;
+	uint64_t rows = w->batch * (w->prompt ? w->prompt : 1);
+
+	if (divide_init(p, job, 1, "", a, err))
+		return -1;
+	p->kv_types = *KVCACHE_SAME(quant_find("f16"));
+	p->kv_sequences = w->batch;
+	p->kv_context = trace_max_context(job->trace);
+	divide_resident(p);
+	place_finish(p);
+	divide_book(p, LEDGER_ACTIVATION, "activations",
+		model_activation_bytes(job->model, rows, w->batch, HIDDEN_ELEMENT_BYTES));
+	if (!divide_fits(p))
+		p->advice = "engine accelerate keeps layers elsewhere; a shorter context, a smaller batch or type would do too";
+	return 0;
+}
+
+struct transformers {
+	const struct cost *cost;
+	struct ranks ranks;
+};
+
+static void *transformers_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
+{
+	const struct transformers_flags *f = job->flags;
+	struct transformers *s = arena_new(a, struct transformers);
+
+	s->cost = job->cost;
+	ranks_init(&s->ranks, job->cost, p);
+	s->ranks.nodes = group_operations;
+	s->ranks.attention_nodes = CACHE_OPERATIONS;
+	s->ranks.one_by_one = true;
+	s->ranks.each_expert = true;
+	s->ranks.cache_passes = f->cache == CACHE_DYNAMIC ? 3 : 1;
+	return s;
+}
+
+static int transformers_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
+{
+	struct transformers *s = state;
+
+	(void)err;
+	*last = exec_wait(x, hw_num_value(&s->cost->step_s), ranks_step(&s->ranks, x, step, 0));
+	return 0;
+}
+
+const struct engine_ops engine_transformers = {
+	.name = "hf-transformers",
+	.version = "1",
+	.help = "Hugging Face transformers, eager, everything on one GPU",
+	.flag = transformers_flag,
+	.n_flags = ARRAY_LEN(transformers_flag),
+	.flags_size = sizeof(struct transformers_flags),
+	.ignored = transformers_ignored,
+	.n_ignored = ARRAY_LEN(transformers_ignored),
+	.kernels = "pytorch",
+	.overheads = true,
+	.place = transformers_place,
+	.state_new = transformers_state_new,
+	.lower = transformers_lower,
+};

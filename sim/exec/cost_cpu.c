@@ -1,0 +1,102 @@
+#include "sim/exec/cost_cpu.h"
+
+#include <math.h>
+
+/* One thread alone runs at the peak, all cores at the value; in between the clock falls by the thread. */
+static double team_clock_hz(const struct hw_device *cpu, double busy)
+{
+	double all = cost_clock_hz(cpu), alone = hw_num_peak(&cpu->clock_hz);
+
+	if (!(alone > all) || cpu->cores < 2)
+		return all;
+	return alone - (alone - all) * (busy - 1) / (cpu->cores - 1);
+}
+
+/* The share of all sockets' DRAM rate that threads on all of them reach. */
+static double team_sockets(const struct cost_cpu *c, unsigned sockets, enum cost_binding binding)
+{
+	double far = hw_num_value(binding == COST_SPREAD ? &c->far_bound : &c->far_unbound);
+
+	return binding == COST_ISOLATED ? 1.0 / sockets : (1 + (sockets - 1) * far) / sockets;
+}
+
+struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine *m, const struct hw_device *cpu,
+	unsigned threads, enum cost_binding binding)
+{
+	unsigned sockets = binding == COST_ISOLATED ? cpu->sockets : 1;
+	double cores = (double)cpu->cores / sockets, hardware = (double)cpu->threads / sockets;
+	double n = threads ? threads : cores;
+	double busy = fmin(n, cores);
+	double second = hardware > cores ? fmin(n, hardware) - busy : 0;
+	double dram = hw_num_value(&m->memories[cpu->memory].bandwidth_bytes_s);
+	double reach = hw_num_value(&cpu->bandwidth_bytes_s), alone = hw_num_value(&cpu->thread_bandwidth_bytes_s);
+	struct cost_team t;
+
+	if (reach > 0 && reach < dram)
+		dram = reach;
+	t.dram_bytes_s = dram * hw_num_value(&c->read) * team_sockets(c, cpu->sockets, binding);
+	if (alone > 0 && alone * busy < t.dram_bytes_s)
+		t.dram_bytes_s = alone * busy;
+	t.workers = busy;
+	if (second > 0)
+		t.workers *= 1 + (hw_num_value(&c->all_threads) - 1) * second / (hardware - cores);
+	t.clock_hz = team_clock_hz(cpu, busy);
+	t.barrier_s = hw_num_value(&cpu->launch_s) * (cpu->cores > 1 ? (n - 1) / (cpu->cores - 1) : 1);
+	if (n > hardware)
+		t.barrier_s += hw_num_value(&c->oversubscribed_s);
+	return t;
+}
+
+/* Multiply-adds a cycle with so many rows: between few and many the kernels for blocks come into their own. */
+static double rate_at(const struct cost_cpu *c, const struct cost_rate *r, double rows)
+{
+	double few = hw_num_value(&c->few_rows), many = hw_num_value(&c->many_rows);
+	double one_rate = hw_num_value(&r->one), many_rate = hw_num_value(&r->many);
+
+	if (rows <= few)
+		return one_rate;
+	if (rows >= many)
+		return many_rate;
+	return one_rate + (many_rate - one_rate) * log(rows / few) / log(many / few);
+}
+
+struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_team *t, const struct quant_type *type,
+	double bytes, double multiply_adds, enum cost_rows how)
+{
+	double weights = bytes * 8 / quant_bits_per_weight(type);
+	double rows = how == COST_ONE_BY_ONE ? 1 : multiply_adds / weights;
+	struct cost_time time = {.memory_s = bytes / t->dram_bytes_s};
+	struct cost_rate r;
+
+	if (multiply_adds > 0) {
+		cost_rate_for(c->weights, c->n_weights, c->bits, type, &r);
+		time.dot_s = multiply_adds / (rate_at(c, &r, rows) * t->clock_hz * t->workers);
+	}
+	return time;
+}
+
+struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
+	const struct kvcache_types *types, double bytes, double pairs, double queries)
+{
+	struct cost_rate k, v;
+	double cycles;
+
+	cost_rate_for(c->cache, c->n_cache, c->bits, types->k, &k);
+	cost_rate_for(c->cache, c->n_cache, c->bits, types->v, &v);
+	if (queries >= hw_num_value(&c->tile_rows) && k.class == COST_16BIT && v.class == COST_16BIT)
+		cycles = l->head_dim_k / hw_num_value(&k.many) + l->head_dim_v / hw_num_value(&v.many);
+	else
+		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +
+			hw_num_value(&c->entry_cycles);
+	return (struct cost_time){
+		.memory_s = bytes / t->dram_bytes_s,
+		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers),
+	};
+}
+
+double cost_cpu_seconds(const struct cost_cpu *c, struct cost_time time)
+{
+	double p = hw_num_value(&c->overlap);
+
+	return pow(pow(time.memory_s, p) + pow(time.dot_s, p), 1 / p);
+}

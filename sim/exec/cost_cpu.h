@@ -1,0 +1,64 @@
+/*
+ * cost_cpu.h - how long a product of weights and rows, or attention to a cache, takes on a CPU.
+ *
+ *	bytes ─────────> DRAM: what a team of n threads reaches of it    memory = bytes / rate(n)
+ *	multiply-adds ─> n threads x rate(type, rows) x clock(n)         dot    = multiply-adds / rate
+ *
+ *	time │╲ dot                                  rate of a thread │            ______ many rows
+ *	     │ ╲                                                      │         __╱
+ *	     │──╲___.... memory                               one row │________╱
+ *	     └──────────── threads                                    └──────────────────── rows
+ *
+ *	time^3 = memory^3 + dot^3, and a barrier of all threads at the end
+ *
+ * The two overlap while one of them is short (threads read ahead), and add up in part where both are long. With few
+ * rows each weight is read once but expanded for every row; so a second row costs a CPU nearly as much as the first
+ * unless memory bound that one.
+ *
+ * Pure functions of a cost, a machine and a team: no clock, nothing is kept.
+ */
+#ifndef SIM_EXEC_COST_CPU_H
+#define SIM_EXEC_COST_CPU_H
+
+#include "models/kvcache.h"
+#include "sim/exec/cost.h"
+
+enum cost_binding {
+	COST_UNBOUND,  /* pages lie where they were touched first, threads run anywhere */
+	COST_SPREAD,   /* both spread over the sockets */
+	COST_ISOLATED, /* on one socket */
+};
+
+/* The threads that compute together. */
+struct cost_team {
+	double workers;      /* cores' worth of threads */
+	double clock_hz;     /* of each */
+	double dram_bytes_s; /* that they reach together */
+	double barrier_s;    /* at the end of each operation */
+};
+
+/* threads 0: one for each core. */
+struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine *m, const struct hw_device *cpu,
+	unsigned threads, enum cost_binding binding);
+
+/* Seconds, each alone. */
+struct cost_time {
+	double memory_s, dot_s;
+};
+
+/* How a product takes its rows. */
+enum cost_rows {
+	COST_TOGETHER,
+	COST_ONE_BY_ONE, /* at the rate of one row however many there are: llama.cpp's mul_mat_id */
+};
+
+/* bytes of weights of a type, multiply-adds over all rows (0: they are only read). */
+struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_team *t, const struct quant_type *type,
+	double bytes, double multiply_adds, enum cost_rows how);
+/* bytes of cache; pairs of a query and an entry it looks at, over all queries, for each of the layer's heads. */
+struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
+	const struct kvcache_types *types, double bytes, double pairs, double queries);
+/* What the two come to. */
+double cost_cpu_seconds(const struct cost_cpu *c, struct cost_time time);
+
+#endif

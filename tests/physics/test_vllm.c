@@ -1,0 +1,168 @@
+/*
+ * test_vllm.c - vLLM and SGLang: the order of operations in each way of offloading, zero-copy reads against the closed form,
+ * prefixes loaded from host memory.
+ */
+#include "tests/run_text.h"
+
+#define MACHINE "machine: server-h100\n"
+#define DECODE "workload: {prompt: 0, generate: 1, depth: 17}\n"
+#define LAYER(i) "kernel " i " attn\nkernel " i " attn\nkernel " i " ffn\n"
+
+START_TEST(resident_layers_follow_each_other)
+{
+	check_order(SMALL_MODEL, MACHINE "engine: vllm\n" DECODE,
+		"kernel -1 embed\n" LAYER("0") LAYER("1") LAYER("2") "kernel -1 output\nstep\n");
+}
+END_TEST
+
+/* Nothing is copied: the kernels themselves read what lies in host memory. All of a layer's matrices, then. */
+START_TEST(zero_copy_has_no_copies)
+{
+	check_order(SMALL_MODEL, MACHINE "engine: vllm\nflags: {cpu-offload-gb: 1}\n" DECODE,
+		"kernel -1 embed\n" LAYER("0") LAYER("1") LAYER("2") "kernel -1 output\nstep\n");
+}
+END_TEST
+
+START_TEST(without_uva_each_layer_waits_for_its_copy)
+{
+	static const char want[] = "kernel -1 embed\n"
+				   "copy 0 attn\n" LAYER("0") "copy 1 attn\n" LAYER("1") "copy 2 attn\n" LAYER("2")
+				   "kernel -1 output\nstep\n";
+
+	check_order(SMALL_MODEL, MACHINE "engine: vllm\nflags: {cpu-offload-gb: 1, disable-uva: yes}\n" DECODE, want);
+	check_order(SMALL_MODEL, MACHINE "engine: sglang\nflags: {cpu-offload-gb: 1}\n" DECODE, want);
+}
+END_TEST
+
+/* group_size 2: of three layers the second alone is not kept. It was there before the first step; when it is through, its
+   copy for the next step begins, which ends while the host samples. */
+START_TEST(layers_are_brought_ahead)
+{
+	static const char want[] = "kernel -1 embed\n" LAYER("0") LAYER("1") LAYER("2") "kernel -1 output\n"
+				   "copy 1 attn\nstep\n";
+
+	check_order(SMALL_MODEL, MACHINE "engine: vllm\nflags: {offload-group-size: 2}\n" DECODE, want);
+	check_order(SMALL_MODEL, MACHINE "engine: sglang\nflags: {offload-group-size: 2}\n" DECODE, want);
+}
+END_TEST
+
+/* All layers, one slot: the copy of the next layer begins when this one is through, so nothing overlaps. */
+START_TEST(one_slot_for_all_layers_does_not_overlap)
+{
+	check_order(SMALL_MODEL, MACHINE "engine: vllm\nflags: {offload-group-size: 1}\n" DECODE,
+		"kernel -1 embed\n" LAYER("0") "copy 1 attn\n" LAYER("1") "copy 2 attn\n" LAYER("2")
+		"kernel -1 output\ncopy 0 attn\nstep\n");
+}
+END_TEST
+
+#define MODEL "model: llama-2-13b\nquant: f16\n"
+static double decode_s(const char *engine, const char *flags)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), MODEL MACHINE "engine: %s\nflags: %s\nworkload: {prompt: 0, generate: 8, depth: 33}\n", engine,
+		flags);
+	return 1 / run(text, NULL, true).value[RESULT_DECODE_TOK_S];
+}
+
+START_TEST(more_slots_overlap_more)
+{
+	double one = decode_s("vllm", "{offload-group-size: 1}");
+	double two = decode_s("vllm", "{offload-group-size: 1, offload-prefetch-step: 2}");
+	double copied = decode_s("vllm", "{cpu-offload-gb: 40, disable-uva: yes}");
+
+	ck_assert_msg(two < 0.99 * one, "%g and %g", two, one);
+	/* One slot is the same as copying each layer on the compute stream. */
+	assert_close(one, copied, 0.02);
+}
+END_TEST
+
+/* A kernel whose weights are behind the link takes as long as the slowest of link, host memory and arithmetic. */
+START_TEST(zero_copy_is_the_slowest_of_three)
+{
+	static const struct {
+		double flops;
+		double ram, link, share;
+	} cases[] = {
+		{1, 700e9, 50e9, 0.923},          /* the link, of whose rate loads reach a share */
+		{1, 23.85e9, 50e9, 0.923},        /* host memory */
+		{2.385e15, 700e9, 50e9, 0.923},   /* arithmetic */
+	};
+	const double bytes = 2.385e9;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char text[512];
+		struct err err = {0};
+		struct hw_machine *m;
+		struct platform p;
+		struct arena a;
+		struct sim sim;
+		struct platform_path path;
+		struct sim_op op;
+		struct yaml_node *node;
+
+		arena_init(&a, NULL, NULL);
+		snprintf(text, sizeof(text),
+			"{gpu0: {part: h100-sxm-80gb, link: {part: pcie, gen: 5, width: 16, h2d: %gGB/s}}, cpu0: ryzen-9-7950x, ram: {capacity: 64GiB, bandwidth: "
+			"%gGB/s}}", cases[i].link / 1e9, cases[i].ram / 1e9);
+		assert_ok(yaml_read_text(text, strlen(text), "machine", &a, &node, &err), err);
+		assert_ok(hw_machine_load_node(node, &a, &m, &err), err);
+		platform_init(&p, m, &a);
+		struct sim_config config = {.n_resources = p.n_resources, .resource_name = p.resource_name,
+			.capacity = p.capacity, .n_units = p.n_units, .unit_name = p.unit_name, .unit_places = p.unit_places,
+			.max_hops = PLATFORM_MAX_HOPS};
+		sim_init(&sim, &config, &a);
+		struct platform_work work = {.bytes = bytes, .flops = cases[i].flops, .dtype = HW_FP16};
+		platform_kernel_far(&p, hw_find_device(m, "gpu0"), hw_find_memory(m, "ram"), cases[i].share, &work, &path, &op);
+		sim_commit(&sim, sim_add(&sim, &op));
+		assert_ok(sim_run(&sim, &err), err);
+		double fp16 = hw_num_value(&m->devices[hw_find_device(m, "gpu0")].flops_s[HW_FP16]);
+		double want = fmax(fmax(bytes / (cases[i].share * cases[i].link), bytes / cases[i].ram), cases[i].flops / fp16);
+		assert_close(sim_seconds(sim.now), want, 1e-9);
+		arena_release(&a);
+	}
+}
+END_TEST
+
+START_TEST(offload_counts_for_each_gpu)
+{
+	struct result r = run("model: llama-3.1-70b\nquant: bf16\nmachine: server-8xh100\nengine: vllm\n"
+			      "flags: -tp 2 --cpu-offload-gb 10\nworkload: {prompt: 16, generate: 2}\n", NULL, true);
+	double ram = 0;
+
+	for (int i = 0; i < r.memory.n; i++)
+		if (strcmp(r.memory.row[i].name, "ram") == 0)
+			ram = (double)r.memory.row[i].used_bytes[LEDGER_WEIGHTS] / 1073741824.0;
+	/* A parameter more at most: 8192 x 28672 of 16 bits. */
+	ck_assert_msg(ram >= 20 && ram < 20 + 0.4376, "%g", ram);
+}
+END_TEST
+
+static double first_token_s(const char *sets)
+{
+	return run("model: llama-3.1-8b\nquant: bf16\n" MACHINE "engine: vllm\nflags: {kv-offloading-size: 64}\n"
+		   "workload: {prompt: 16, generate: 1, depth: 9984}\n", sets, true).value[RESULT_TTFT_S];
+}
+
+/* 9984 tokens of 128 KiB: their blocks of 16, each with its fixed part, and then the bytes at the link's rate. */
+START_TEST(prefix_is_loaded_before_its_request_runs)
+{
+	struct ran ran;
+
+	load(&ran, "model: llama-3.1-8b\nquant: bf16\n" MACHINE "engine: vllm\nworkload: {prompt: 16, generate: 1}\n", NULL);
+	const struct hw_machine *m = ran.scenario->machine;
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+	ck_assert_int_eq(hw_route(m, hw_find_memory(m, "ram"), hw_find_memory(m, "gpu0"), link, forward), 1);
+	double bytes = 9984.0 * 131072;
+	double want = 624 * hw_num_value(&ran.scenario->cost->copy_submit_s) + hw_num_value(&m->links[link[0]].latency_s) +
+		bytes / hw_rate_at(&m->links[link[0]].h2d, bytes);
+	double with = first_token_s(NULL), without = first_token_s("flags.kv-offloading-size=0");
+	assert_close(with - without, want, 1e-3);
+	arena_release(&ran.arena);
+}
+END_TEST
+
+TEST_MAIN("vllm", resident_layers_follow_each_other, zero_copy_has_no_copies, without_uva_each_layer_waits_for_its_copy,
+	layers_are_brought_ahead, one_slot_for_all_layers_does_not_overlap, more_slots_overlap_more, zero_copy_is_the_slowest_of_three,
+	offload_counts_for_each_gpu, prefix_is_loaded_before_its_request_runs)

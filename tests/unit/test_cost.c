@@ -1,0 +1,293 @@
+/* A CPU's kernels: which row of which table counts, what a team of threads reaches, and the laws of cost_cpu.h. */
+#include "sim/exec/cost_cpu.h"
+
+#include "base/yaml.h"
+#include "sim/exec/platform.h"
+#include "tests/test.h"
+
+static struct arena arena; /* zeroed: grows on first use */
+
+static struct hw_machine *machine(const char *cpu)
+{
+	const char *text = arena_printf(&arena,
+		"{cpu0: {part: ryzen-9-7950x, launch: 3.1us, %s}, ram: {capacity: 64GiB, bandwidth: 61.7GB/s}}", cpu);
+	struct hw_machine *m;
+	struct yaml_node *node;
+	struct err err = {0};
+
+	assert_ok(yaml_read_text(text, strlen(text), "machine", &arena, &node, &err), err);
+	assert_ok(hw_machine_load_node(node, &arena, &m, &err), err);
+	return m;
+}
+
+static struct model *model(const char *quant)
+{
+	struct model *m;
+	struct err err = {0};
+
+	assert_ok(model_load("llama-3.1-8b", quant, &arena, &m, &err), err);
+	return m;
+}
+
+static struct cost *cost(const struct hw_machine *m)
+{
+	struct cost *c;
+	struct err err = {0};
+
+	assert_ok(cost_load("llama.cpp", m, &arena, &c, &err), err);
+	return c;
+}
+
+static const struct cost_rate *row(const struct cost *c, const char *type)
+{
+	for (int i = 0; i < c->cpu.n_weights; i++)
+		if (strcmp(c->cpu.weights[i].name, type) == 0)
+			return &c->cpu.weights[i];
+	ck_abort_msg("no row for %s", type);
+}
+
+static const struct quant_type *type(const char *name)
+{
+	const struct quant_type *t = quant_find(name);
+
+	ck_assert_ptr_nonnull(t);
+	return t;
+}
+
+START_TEST(rates_concern_models_with_such_types)
+{
+	struct cost *c = cost(machine("cores: 16"));
+	struct model *m = model("q4_k_m");
+
+	ck_assert(cost_concerns(c, "kernels.cpu.weights.q4_k.one", m));
+	ck_assert(cost_concerns(c, "kernels.cpu.weights.q6_k.many", m));
+	ck_assert(!cost_concerns(c, "kernels.cpu.weights.q5_k.many", m));
+	ck_assert(cost_concerns(c, "kernels.cpu.read", m));
+}
+END_TEST
+
+START_TEST(a_machine_s_own_rates_come_first)
+{
+	struct cost *file = cost(machine("clock: 5GHz"));
+	struct cost *own = cost(machine("clock: 5GHz, kernels: {q4_k: {decode: 11.7GB/s, prefill: 83GFLOP/s}}"));
+	double one = 11.7e9 * 8 / 4.5 / 5e9, many = 83e9 / 2 / 5e9;
+
+	assert_close(row(own, "q4_k")->one.measured, one, 1e-12);
+	assert_close(row(own, "q4_k")->many.measured, many, 1e-12);
+	/* the other types move with it, and so does the cache */
+	assert_close(row(own, "q6_k")->one.measured / row(file, "q6_k")->one.measured, one / row(file, "q4_k")->one.measured,
+		1e-12);
+	assert_close(own->cpu.cache[1].many.measured / file->cpu.cache[1].many.measured, many / row(file, "q4_k")->many.measured,
+		1e-12);
+}
+END_TEST
+
+START_TEST(own_rates_make_up_for_a_clock_nobody_knows)
+{
+	struct cost *c = cost(machine("kernels: {q8_0: {decode: 22.7GB/s, prefill: 96GFLOP/s}}"));
+	struct hw_machine *m = machine("kernels: {q8_0: {decode: 22.7GB/s, prefill: 96GFLOP/s}}");
+
+	m->devices[0].clock_hz = (struct hw_num){0};
+	struct cost *blind = cost(m);
+	struct cost_team t = cost_cpu_team(&blind->cpu, m, &m->devices[0], 1, COST_UNBOUND);
+	assert_close(row(blind, "q8_0")->one.measured * t.clock_hz, 22.7e9 * 8 / 8.5, 1e-12);
+	assert_close(row(c, "q8_0")->one.measured * hw_num_value(&machine("cores: 16")->devices[0].clock_hz), 22.7e9 * 8 / 8.5,
+		1e-12);
+}
+END_TEST
+
+START_TEST(types_without_a_row_follow_their_class)
+{
+	struct hw_num bits[COST_CLASS_N] = {[COST_TABLE] = {.measured = 0.7}};
+	struct cost_rate rows[] = {
+		{.name = "iq2_xxs", .bits = 2.0625, .class = COST_TABLE, .one = {.measured = 4.1}, .many = {.measured = 5.3}},
+		{.name = "iq3_s", .bits = 3.4375, .class = COST_TABLE, .one = {.measured = 2.5}, .many = {.measured = 3.1}},
+		{.name = "kquant", .class = COST_KQUANT, .one = {.measured = 7.7}, .many = {.measured = 9.9}},
+	};
+	struct cost_rate got;
+
+	cost_rate_for(rows, 3, bits, type("iq3_s"), &got);
+	assert_close(got.one.measured, 2.5, 0);
+	cost_rate_for(rows, 3, bits, type("q5_k"), &got);
+	assert_close(got.many.measured, 9.9, 0);
+	cost_rate_for(rows, 3, bits, type("iq2_s"), &got);
+	assert_close(got.one.measured, sqrt(4.1 * 2.5) * pow(sqrt(2.0625 * 3.4375) / 2.5625, 0.7), 1e-12);
+}
+END_TEST
+
+START_TEST(classes)
+{
+	static const struct {
+		const char *type;
+		enum cost_class class;
+	} want[] = {{"f32", COST_16BIT}, {"bf16", COST_16BIT}, {"q8_0", COST_8BIT}, {"q4_0", COST_KQUANT}, {"q6_k", COST_KQUANT},
+		{"iq4_xs", COST_KQUANT}, {"iq2_k", COST_KQUANT}, {"iq4_ks", COST_KQUANT}, {"tq2_0", COST_KQUANT},
+		{"iq2_xxs", COST_TABLE}, {"iq3_s", COST_TABLE}, {"iq4_kt", COST_TABLE}};
+
+	for (size_t i = 0; i < ARRAY_LEN(want); i++)
+		ck_assert_msg(cost_class_of(type(want[i].type)) == want[i].class, "%s", want[i].type);
+}
+END_TEST
+
+static void refused(struct hw_machine *m, const char *want)
+{
+	struct cost *c;
+	struct err err = {0};
+
+	ck_assert_int_eq(cost_load("llama.cpp", m, &arena, &c, &err), -1);
+	assert_err(err, ERR_INPUT, want);
+}
+
+START_TEST(names_that_nobody_knows)
+{
+	refused(machine("isa: avx512_vmni"),
+		"cpu0: no kernels are known for isa 'avx512_vmni'; did you mean 'avx512_vnni'?");
+	refused(machine("kernels: {q4_00: {decode: 1GB/s}}"), "cpu0.kernels: unknown type 'q4_00'; did you mean 'q4_0'?");
+}
+END_TEST
+
+START_TEST(a_team)
+{
+	struct hw_machine *m = machine("cores: 8, threads: 16, clock: {peak: 5.6GHz, measured: 4.9GHz}, thread_bandwidth: 17GB/s");
+	struct cost *c = cost(m);
+	double read = hw_num_value(&c->cpu.read), slow = hw_num_value(&c->cpu.oversubscribed_s);
+	struct cost_team one = cost_cpu_team(&c->cpu, m, m->devices, 1, COST_UNBOUND);
+	struct cost_team all = cost_cpu_team(&c->cpu, m, m->devices, 0, COST_UNBOUND);
+	struct cost_team twice = cost_cpu_team(&c->cpu, m, m->devices, 16, COST_UNBOUND);
+	struct cost_team more = cost_cpu_team(&c->cpu, m, m->devices, 17, COST_UNBOUND);
+
+	assert_close(one.clock_hz, 5.6e9, 1e-12);
+	assert_close(one.dram_bytes_s, 17e9, 1e-12);
+	assert_close(one.barrier_s, 0, 0);
+	assert_close(all.workers, 8, 0);
+	assert_close(all.clock_hz, 4.9e9, 1e-12);
+	assert_close(all.dram_bytes_s, 61.7e9 * read, 1e-12);
+	assert_close(all.barrier_s, 3.1e-6, 1e-12);
+	assert_close(twice.workers, 8 * hw_num_value(&c->cpu.all_threads), 1e-12);
+	assert_close(more.barrier_s, 3.1e-6 * 16 / 7 + slow, 1e-12);
+}
+END_TEST
+
+START_TEST(sockets)
+{
+	struct hw_machine *m = machine("sockets: 2");
+	struct cost *c = cost(m);
+	double read = hw_num_value(&c->cpu.read);
+	struct cost_team unbound = cost_cpu_team(&c->cpu, m, m->devices, 0, COST_UNBOUND);
+	struct cost_team bound = cost_cpu_team(&c->cpu, m, m->devices, 0, COST_SPREAD);
+	struct cost_team alone = cost_cpu_team(&c->cpu, m, m->devices, 0, COST_ISOLATED);
+
+	assert_close(unbound.workers, 32, 0);
+	assert_close(unbound.dram_bytes_s, 61.7e9 * read * (1 + hw_num_value(&c->cpu.far_unbound)) / 2, 1e-12);
+	assert_close(bound.dram_bytes_s, 61.7e9 * read * (1 + hw_num_value(&c->cpu.far_bound)) / 2, 1e-12);
+	assert_close(alone.workers, 16, 0);
+	assert_close(alone.dram_bytes_s, 61.7e9 * read / 2, 1e-12);
+}
+END_TEST
+
+START_TEST(a_product)
+{
+	struct hw_machine *m = machine("thread_bandwidth: 17GB/s, clock: 4.9GHz");
+	struct cost *c = cost(m);
+	const struct cost_rate *r = row(c, "q8_0");
+	struct cost_team t = cost_cpu_team(&c->cpu, m, m->devices, 3, COST_UNBOUND);
+	double weights = 2.385e9, bytes = weights * 8.5 / 8, each = 3 * 4.9e9;
+	double few = hw_num_value(&c->cpu.few_rows), many = hw_num_value(&c->cpu.many_rows);
+	struct cost_time read = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, 0, COST_TOGETHER);
+	struct cost_time one = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, weights, COST_TOGETHER);
+	struct cost_time two = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, 2 * weights, COST_TOGETHER);
+	struct cost_time lots = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, many * weights, COST_TOGETHER);
+	struct cost_time middle = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, sqrt(few * many) * weights, COST_TOGETHER);
+	struct cost_time rows = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, many * weights, COST_ONE_BY_ONE);
+
+	assert_close(read.memory_s, bytes / 51e9, 1e-12);
+	assert_close(read.dot_s, 0, 0);
+	assert_close(cost_cpu_seconds(&c->cpu, read), bytes / 51e9, 1e-12);
+	assert_close(one.dot_s, weights / (each * r->one.measured), 1e-12);
+	assert_close(pow(cost_cpu_seconds(&c->cpu, one), 3), pow(one.memory_s, 3) + pow(one.dot_s, 3), 1e-12);
+	assert_close(two.dot_s, 2 * one.dot_s, 1e-12);
+	assert_close(two.memory_s, one.memory_s, 0);
+	assert_close(lots.dot_s, many * weights / (each * r->many.measured), 1e-12);
+	assert_close(middle.dot_s, sqrt(few * many) * weights / (each * (r->one.measured + r->many.measured) / 2), 1e-12);
+	assert_close(rows.dot_s, many * one.dot_s, 1e-12);
+}
+END_TEST
+
+START_TEST(attention)
+{
+	struct hw_machine *m = machine("clock: 4.9GHz");
+	struct cost *c = cost(m);
+	struct cost_team t = cost_cpu_team(&c->cpu, m, m->devices, 16, COST_UNBOUND);
+	const struct model_layer *l = &model("q8_0")->layers[0];
+	struct cost_rate f16, q8;
+	double cycle_s = 1 / (16 * 4.9e9);
+
+	cost_rate_for(c->cpu.cache, c->cpu.n_cache, c->cpu.bits, type("f16"), &f16);
+	cost_rate_for(c->cpu.cache, c->cpu.n_cache, c->cpu.bits, type("q8_0"), &q8);
+	struct cost_time one = cost_cpu_attention(&c->cpu, &t, l, KVCACHE_SAME(type("f16")), 1e6, 777, 1);
+	struct cost_time tiles = cost_cpu_attention(&c->cpu, &t, l, KVCACHE_SAME(type("f16")), 1e6, 777, 64);
+	struct cost_time small = cost_cpu_attention(&c->cpu, &t, l, KVCACHE_SAME(type("q8_0")), 1e6, 777, 64);
+	double entry = hw_num_value(&c->cpu.entry_cycles);
+
+	assert_close(one.dot_s, 777 * 32 * (entry + 256 / f16.one.measured) * cycle_s, 1e-12);
+	assert_close(tiles.dot_s, 777 * 32 * 256 / f16.many.measured * cycle_s, 1e-12);
+	assert_close(small.dot_s, 777 * 32 * (entry + 256 / q8.one.measured) * cycle_s, 1e-12);
+	ck_assert_double_gt(small.dot_s, one.dot_s); /* half the bytes, more work */
+}
+END_TEST
+
+/* The kernel is a flow that goes no faster than it would alone, charged to what binds it more. */
+START_TEST(a_flow_with_its_own_pace)
+{
+	struct hw_machine *m = machine("cores: 16");
+	struct platform p;
+	struct platform_path path;
+	struct sim_op op;
+	struct platform_work work = {.bytes = 6.17e9, .flops = 1e9, .dtype = HW_FP32, .alone_s = 0.119};
+
+	platform_init(&p, m, &arena);
+	platform_kernel(&p, 0, &work, &path, &op);
+	assert_close(op.cap, 6.17e9 / 0.119, 1e-12);
+	ck_assert_int_eq(op.cap_resource, p.memory_resource[m->devices[0].memory]);
+	work.flops = hw_num_value(&m->devices[0].flops_s[HW_FP32]) * 0.11;
+	platform_kernel(&p, 0, &work, &path, &op);
+	ck_assert_int_eq(op.cap_resource, p.compute_resource[0]);
+}
+END_TEST
+
+START_TEST(every_engine_has_every_instruction_set)
+{
+	static const char *const engines[] = {"llama.cpp", "accelerate"};
+	static const char *const isas[] = {
+		"sse", "avx2", "avx_vnni", "avx512", "avx512_vnni", "amx", "neon", "neon_i8mm", "sve"};
+	struct cost *c;
+	struct err err = {0};
+
+	for (size_t e = 0; e < ARRAY_LEN(engines); e++)
+		for (size_t i = 0; i < ARRAY_LEN(isas); i++)
+			assert_ok(cost_load(engines[e], machine(arena_printf(&arena, "isa: %s", isas[i])), &arena, &c, &err),
+				err);
+}
+END_TEST
+
+START_TEST(numbers_and_their_copy)
+{
+	struct cost *c = cost(machine("cores: 16")), *copy = cost_copy(c, &arena);
+	struct hw_num_ref *ref;
+	size_t n = cost_numbers(copy, &arena, &ref), rates = 0;
+	const char *before = cost_canonical(c, &arena);
+
+	for (size_t i = 0; i < n; i++) {
+		rates += cost_is_rate(ref[i].name);
+		ref[i].num->measured *= 1.1;
+	}
+	ck_assert_uint_eq(rates, 2 * (size_t)(c->cpu.n_weights + c->cpu.n_cache));
+	ck_assert_str_eq(cost_canonical(c, &arena), before);
+	ck_assert_str_ne(cost_canonical(copy, &arena), before);
+}
+END_TEST
+
+TEST_MAIN("cost", rates_concern_models_with_such_types, a_machine_s_own_rates_come_first,
+	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
+	a_team, sockets, a_product, attention, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
+	numbers_and_their_copy)
