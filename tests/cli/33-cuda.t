@@ -102,6 +102,9 @@ if [ "$MODE" != release ] || [ -z "$nvcc" ]; then
 	finish
 	exit
 fi
+# As in 03-install.t.
+MAKEFLAGS=$(printf '%s' "${MAKEFLAGS:-}" | sed 's/ *--jobserver-[^ ]*//g; s/ *-j[0-9]*//g')
+unset MAKELEVEL
 builds() {
 	make cuda NVCC="$nvcc" CUDA_ARCHS=90 BUILD=build/cuda-test >"$tmp/make.log" 2>&1 && ! grep -i warning "$tmp/make.log" || { cat "$tmp/make.log"; return 1; }
 }
