@@ -7,10 +7,13 @@ VERSION := 0.1.0
 PREFIX  ?= /usr/local
 DESTDIR ?=
 MODE    ?= release
-BUILD   ?= build/$(MODE)
+BUILD   ?= build/$(MODE)$(if $(STATIC),-static)
 FUZZ_SECONDS ?= 600
 ifeq ($(origin CC),default)
 CC      := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX     := g++
 endif
 
 CSTD     := -std=c11 -D_GNU_SOURCE -ffp-contract=off
@@ -35,7 +38,12 @@ endif
 once        = $(or $($(1)_),$(eval $(1)_ := $(shell $(2)) )$($(1)_))
 PKGS       := gsl sqlite3 jansson libfyaml libzstd
 PKG_CFLAGS  = $(call once,PKG_CFLAGS,pkg-config --cflags $(PKGS))
-PKG_LIBS    = $(call once,PKG_LIBS,pkg-config --libs $(PKGS))
+PKG_LIBS    = $(call once,PKG_LIBS,pkg-config $(if $(STATIC),--static) --libs $(PKGS))
+# A program that needs nothing of the machine it runs on, not even its C library. The linker warns of SQLite's dlopen, which
+# only loading extensions would call.
+ifdef STATIC
+LDFLAGS    += -static
+endif
 CHECK_LIBS  = $(call once,CHECK_LIBS,pkg-config --libs check)
 CPPFLAGS    = -I. -DOFFSIM_VERSION='"$(VERSION)"' -I$(BUILD)/gen $(PKG_CFLAGS)
 CFLAGS     ?=
@@ -61,11 +69,11 @@ say      = $(if $(V),,@printf '  %-5s %s\n' $(1) '$(or $(2),$@)')
 NPROC    = $(shell nproc 2>/dev/null || echo 2)
 JOBS     = --output-sync $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
 SUBMAKE  = $(MAKE) --no-print-directory $(JOBS)
-ifneq ($(filter demo docs check bench fuzz,$(MAKECMDGOALS)),)
+ifneq ($(filter demo docs check bench fuzz gpu-check,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
-all: $(BUILD)/offsim $(BUILD)/liboffsim.a ## build the program and the library (MODE=release|debug|asan|tsan|cov, V=1, DEVELOPER=1)
+all: $(BUILD)/offsim $(BUILD)/liboffsim.a ## build the program and the library (MODE=release|debug|asan|tsan|cov, V=1, DEVELOPER=1, STATIC=1)
 -include $(patsubst %.o,%.d,$(call obj,$(LIB_SRC) $(BIN_SRC) $(TST_SRC) $(FUZ_SRC) $(BEN_SRC)))
 -include $(HDRS:%.h=$(BUILD)/%.h.ok.d)
 
@@ -128,7 +136,7 @@ TEST_ENV = env -u OFFSIM_DATA NO_COLOR=1 OFFSIM='$(abspath $(BUILD)/offsim)' BUI
 check-unit: $(TESTS:%=%.run) ## the unit and physics tests
 $(TESTS:%=%.run): %.run: % FORCE
 	@$(TEST_ENV) $<
-check-cli: all $(BENCHES) clang-build ## the tests of the command line
+check-cli: all $(BENCHES) $(BUILD)/offsim-hostexec clang-build ## the tests of the command line
 	@$(TEST_ENV) prove -j$(NPROC) tests/cli
 check-headers: $(HDRS:%.h=$(BUILD)/%.h.ok) ## every header compiles alone
 $(BUILD)/%.h.ok: %.h $(BUILD)/flags
@@ -176,6 +184,45 @@ $(TESTS:%=%.run) check-cli: | forget-coverage
 forget-coverage: ; @mkdir -p $(BUILD) && find $(BUILD) -name '*.gcda' -delete
 endif
 
+# offsim-cuda, a program of its own: offsim itself never links CUDA. hostexec is its executor on threads in place of a GPU.
+NVCC       ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_ARCHS ?= 75 80 86 89 90 100 120
+CXX_SRC    := $(sort $(wildcard hw/cuda/*.cc))
+CUDA_SRC   := $(sort $(wildcard hw/cuda/*.cu))
+CXX_OBJ    := $(CXX_SRC:%=$(BUILD)/%.o)
+CUDA_OBJ   := $(CUDA_SRC:%=$(BUILD)/%.o)
+CXX_WARN   := -Wall -Wextra -Wshadow
+CXX_FLAGS   = -std=c++20 $(OPT.$(MODE)) -I. -DOFFSIM_VERSION='"$(VERSION)"'
+# Those that this nvcc can make, and the newest of them as PTX for what comes after.
+cuda_archs  = $(filter $(patsubst sm_%,%,$(call once,known_archs,$(NVCC) --list-gpu-code)),$(CUDA_ARCHS))
+NVCC_FLAGS  = -std=c++20 -O2 -lineinfo -I. -DOFFSIM_VERSION='"$(VERSION)"' --Werror all-warnings -Wno-deprecated-gpu-targets \
+              -Xcompiler -Wall,-Wextra,-Wshadow $(foreach a,$(cuda_archs),-gencode arch=compute_$a,code=sm_$a) \
+              -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
+-include $(CXX_OBJ:%.o=%.d) $(CUDA_OBJ:%.o=%.d)
+cuda: ## build offsim-cuda, where nvcc is (CUDA_ARCHS="90" for one kind of GPU)
+	@test -n '$(NVCC)' || { echo 'make cuda needs nvcc of the CUDA toolkit, 12 or later; in the PATH, or NVCC=/path/to/nvcc' >&2; exit 1; }
+	@$(SUBMAKE) $(BUILD)/offsim-cuda
+gpu-check: ## first contact with a GPU: build, calibrate, replay five scenarios, predicted against measured
+	@tests/gpu_check.sh have '$(NVCC)'
+	@$(SUBMAKE) all cuda
+	@tests/gpu_check.sh run $(BUILD)/offsim build/gpu-check
+$(BUILD)/offsim-cuda: $(CUDA_OBJ) $(filter-out %/host_execute.cc.o,$(CXX_OBJ))
+	$(call say,LINK)
+	$(Q)$(NVCC) -cudart static -Xcompiler -static-libstdc++,-static-libgcc -o $@ $^ -ldl -lpthread
+$(BUILD)/offsim-hostexec: $(CXX_OBJ)
+	$(call say,LINK)
+	$(Q)$(CXX) $(OPT.$(MODE)) -o $@ $^ -lpthread
+$(BUILD)/cuda-flags: FORCE
+	@mkdir -p $(@D); echo '$(NVCC) $(NVCC_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(NVCC_FLAGS)' >$@
+$(BUILD)/%.cc.o: %.cc $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CXX_WARN) $(if $(DEVELOPER),-Werror) $(CXX_FLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/%.cu.o: %.cu $(BUILD)/cuda-flags
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
 # What programs read at run time. uninstall removes what install installs, and the folders of ours that are empty then.
 D        = $(DESTDIR)$(PREFIX)
 SHARE    = share/offsim
@@ -184,6 +231,7 @@ DATA     = $(shell find hw models/cards scenarios plots -type f \( -name '*.yaml
 HEADER  := $(wildcard sim/offsim.h)
 install: all $(BUILD)/install/liboffsim.a ## PREFIX=/usr/local, DESTDIR=
 	install -D -m755 $(BUILD)/offsim '$D/bin/offsim'
+	$(if $(wildcard $(BUILD)/offsim-cuda),install -D -m755 $(BUILD)/offsim-cuda '$D/bin/offsim-cuda')
 	install -D -m644 $(BUILD)/install/liboffsim.a '$D/lib/liboffsim.a'
 	$(if $(HEADER),install -D -m644 $(HEADER) '$D/include/offsim.h')
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(PKGS)|' offsim.pc.in >$(BUILD)/install/offsim.pc
@@ -191,7 +239,7 @@ install: all $(BUILD)/install/liboffsim.a ## PREFIX=/usr/local, DESTDIR=
 	@set -e; for f in $(DATA); do install -D -m644 $$f '$D/$(SHARE)'/$$f; done; \
 	echo "$(words $(DATA)) data files -> $D/$(SHARE)"
 uninstall: ## with the PREFIX and DESTDIR of install
-	rm -f '$D/bin/offsim' '$D/lib/liboffsim.a' '$D/include/offsim.h' '$D/lib/pkgconfig/offsim.pc'
+	rm -f '$D/bin/offsim' '$D/bin/offsim-cuda' '$D/lib/liboffsim.a' '$D/include/offsim.h' '$D/lib/pkgconfig/offsim.pc'
 	@if [ -d '$D/$(SHARE)' ]; then \
 		(cd '$D/$(SHARE)' && rm -f $(DATA)); find '$D/$(SHARE)' -depth -type d -empty -delete; \
 	fi; echo "$(words $(DATA)) data files out of $D/$(SHARE)"
@@ -209,5 +257,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all deps deps-check demo docs docs-lessons replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all cuda gpu-check deps deps-check demo docs docs-lessons replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

@@ -8,6 +8,7 @@
 #include "hw/measure.h"
 #include "hw/measure_factor.h"
 #include "hw/measure_kernels.h"
+#include "hw/measure_rounds.h"
 
 struct writer {
 	const struct measurement *m;
@@ -16,8 +17,7 @@ struct writer {
 	FILE *to;
 };
 
-/* A scalar in double quotes. */
-static char *quoted(struct arena *a, const char *text)
+char *measure_quoted(struct arena *a, const char *text)
 {
 	struct {
 		VEC(char);
@@ -55,7 +55,7 @@ static void put(const struct writer *w, const char *key, enum unit_dim dim, doub
 	if (peak > 0)
 		fprintf(w->to, "peak: %s, ", units_format(buf, sizeof(buf), peak, dim));
 	fprintf(w->to, "measured: %s, spread: %.3g%%, source: %s}\n",
-		units_format(buf, sizeof(buf), value, dim), relative * 100, quoted(w->a, from));
+		units_format(buf, sizeof(buf), value, dim), relative * 100, measure_quoted(w->a, from));
 }
 
 static void put_number(const struct writer *w, const char *key, const struct measure_number *n)
@@ -212,7 +212,7 @@ int measure_write_profile(const struct measurement *m, FILE *to, struct arena *a
 	for (size_t i = 0; i < m->notes.n; i++)
 		fprintf(to, "# %s\n", m->notes.at[i]);
 	fprintf(to, "description: %s\n",
-		quoted(a, arena_printf(a, "%s, %u cores, %s, measured on %s", m->host.cpu, m->host.cores,
+		measure_quoted(a, arena_printf(a, "%s, %u cores, %s, measured on %s", m->host.cpu, m->host.cores,
 				  memory, m->date)));
 	put_cpu(&w);
 	put_ram(&w);

@@ -79,4 +79,7 @@ int measure_drive_open(struct measure *m, double seconds, struct measure_drive *
 void measure_drive_close(struct measure_drive *d); /* NULL is allowed */
 int measure_disk(struct measure *m, struct measure_drive *d, double seconds, struct err *err);
 
+/* Text as a YAML scalar in double quotes. */
+char *measure_quoted(struct arena *a, const char *text);
+
 #endif

@@ -24,6 +24,7 @@ extern const struct cmd cmd_table[];
 extern const size_t cmd_table_n;
 
 int cmd_calibrate(int argc, char **argv);
+int cmd_calibrate_cuda(int argc, char **argv);
 int cmd_calibrate_from(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_flows(int argc, char **argv);

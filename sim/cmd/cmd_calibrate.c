@@ -20,7 +20,7 @@
 
 static void usage(void)
 {
-	puts("usage: offsim calibrate [cpu|ram|disk|all] [-o PROFILE.yaml] [--time SECONDS] [--threads N] "
+	puts("usage: offsim calibrate [cpu|ram|disk|cuda|all] [-o PROFILE.yaml] [--time SECONDS] [--threads N] "
 	     "[--file PATH] [--json]\n"
 	     "\n"
 	     "Measures this machine and prints each number with the interval in which the next repetition "
@@ -44,7 +44,8 @@ static void usage(void)
 	     "      --json           one JSON document: every repetition, fit and residual\n"
 	     "  -h, --help           this text\n"
 	     "\n"
-	     "'offsim calibrate --from FILE... --help': fit what others' benchmark programs measured instead.\n"
+	     "'offsim calibrate cuda --help': measure GPUs. 'offsim calibrate --from FILE... --help': fit what others' benchmark\n"
+	     "programs measured instead.\n"
 	     "\n"
 	     "A profile of one part stands on its own: what was not measured is left to generic parts, and "
 	     "says so.\n"
@@ -94,6 +95,7 @@ static int parse_parts(int n, char **words, struct measure_options *o)
 		return -1;
 	suggest_init(&near, words[0]);
 	suggest_offer(&near, "all");
+	suggest_offer(&near, "cuda");
 	for (int p = 0; p < MEASURE_PART_N; p++)
 		suggest_offer(&near, measure_part_name((enum measure_part)p));
 	return cmd_usage_error(
@@ -404,6 +406,8 @@ int cmd_calibrate(int argc, char **argv)
 {
 	if (has_from(argc, argv))
 		return cmd_calibrate_from(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "cuda") == 0)
+		return cmd_calibrate_cuda(argc, argv);
 
 	struct args args = {.measure = {.interrupted = &cmd_interrupted}};
 	struct arena a;

@@ -13,7 +13,7 @@
 
 struct replay_args {
 	struct cmd_scenario c;
-	bool on_cpu;
+	const char *on; /* "cpu", "cuda"; NULL: simulate only */
 	uint64_t steps, repeat, threads;
 	const char *dir, *write, *operations;
 	double max_error; /* NAN: any */
@@ -33,15 +33,17 @@ static const struct param options_table[] = {
 
 static void usage(void)
 {
-	puts("usage: offsim replay SCENARIO.yaml|GRAPH.opg [--on cpu] [--write GRAPH.opg] [OPTION]...\n"
+	puts("usage: offsim replay SCENARIO.yaml|GRAPH.opg [--on cpu|cuda] [--write GRAPH.opg] [OPTION]...\n"
 	     "\n"
 	     "Takes the operations of a few steps of a scenario (what is copied and computed, how many bytes, in which order, what\n"
 	     "waits for what) or reads them from a file, simulates them, and with --on cpu runs them on this machine: real\n"
 	     "buffers in memory, a real file for what is on a drive, memcpy in place of the link, threads that read, multiply\n"
 	     "and add in place of kernels. The scenario's machine should describe this machine; what an engine waits for is\n"
 	     "waited for, so that what is compared is bytes, order and contention.\n"
+	     "--on cuda gives the same graph to offsim-cuda, a program of its own ('make cuda'): GPU memory, copy engines, streams\n"
+	     "and kernels that load the same bytes.\n"
 	     "\n"
-	     "      --on cpu           run it here");
+	     "      --on cpu|cuda      run it here");
 	for (size_t i = 0; i < ARRAY_LEN(options_table); i++) {
 		const struct param *p = &options_table[i];
 		char option[32];
@@ -103,9 +105,9 @@ static int parse(int argc, char **argv, struct replay_args *r)
 			c->db = optarg;
 			break;
 		case 'o':
-			if (strcmp(optarg, "cpu") != 0)
-				return cmd_usage_error(argv[0], "--on wants cpu, not '%s'", optarg);
-			r->on_cpu = true;
+			if (strcmp(optarg, "cpu") != 0 && strcmp(optarg, "cuda") != 0)
+				return cmd_usage_error(argv[0], "--on wants cpu or cuda, not '%s'", optarg);
+			r->on = optarg;
 			break;
 		case 'n':
 			c->db = NULL;
@@ -122,8 +124,8 @@ static int parse(int argc, char **argv, struct replay_args *r)
 	}
 	if (argc - optind != 1)
 		return cmd_usage_error(argv[0], "expected one SCENARIO.yaml or GRAPH.opg, not %d", argc - optind);
-	if (!r->on_cpu && (r->operations || isfinite(r->max_error)))
-		return cmd_usage_error(argv[0], "--%s goes with --on cpu", r->operations ? "operations" : "max-error");
+	if (!r->on && (r->operations || isfinite(r->max_error)))
+		return cmd_usage_error(argv[0], "--%s goes with --on", r->operations ? "operations" : "max-error");
 	c->path = argv[optind];
 	return -1;
 }
@@ -192,7 +194,7 @@ static int run(struct replay_args *r)
 	if (status >= 0)
 		return status;
 	if ((r->write && opg_write(g, r->write, &err)) || compare_simulate(g, &cmd_interrupted, &c->arena, &compare, &err) ||
-		(r->on_cpu && compare_measure(&compare, r->repeat, &o, &c->arena, &err)))
+		(r->on && compare_measure(&compare, r->repeat, strcmp(r->on, "cuda") == 0, &o, &c->arena, &err)))
 		return cmd_fail(&err);
 	if (r->operations &&
 		file_replace(r->operations, write_operations, &(struct operations){&compare, &c->arena}, &err))
@@ -207,13 +209,13 @@ static int run(struct replay_args *r)
 		if (r->operations)
 			printf("operations: %s\n", r->operations);
 	}
-	if (r->on_cpu && c->db) {
-		if (compare_store(&compare, "cpu", c->db, &c->arena, &err))
+	if (r->on && c->db) {
+		if (compare_store(&compare, r->on, c->db, &c->arena, &err))
 			return cmd_fail(&err);
 		if (!c->json)
 			printf("stored: %s in %s\n", opg_about(g, "key"), c->db);
 	}
-	if (r->on_cpu && fabs(compare.ratio - 1) > r->max_error) {
+	if (r->on && fabs(compare.ratio - 1) > r->max_error) {
 		fprintf(stderr, "offsim: measured over simulated is %.3f, further from 1 than %.3g\n", compare.ratio, r->max_error);
 		return EXIT_BOUND;
 	}

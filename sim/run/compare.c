@@ -10,6 +10,7 @@
 #include "base/stats.h"
 #include "base/units.h"
 #include "sim/real/cpu_buffers.h"
+#include "sim/run/cuda_exec.h"
 #include "sim/store/store.h"
 
 /* Beyond all caches. */
@@ -131,27 +132,42 @@ static double difference(double a, double b)
 	return fabs(a - b) / fmin(a, b);
 }
 
-static int run_all(struct compare *r, struct cpu_exec *e, double *sum, struct err *err)
+static int run_cpu(struct compare *r, const struct cpu_exec_options *o, double *sum, struct arena *a, struct err *err)
 {
-	for (uint64_t i = 0; i < r->repetitions; i++) {
-		if (cpu_exec_run(e, &r->last, err))
-			return -1;
-		sum_rows(r, r->last.start_s, r->last.end_s, sum + i * r->n_rows);
+	struct cpu_exec *e;
+	int rc = 0;
+
+	if (cpu_exec_open(r->g, o, a, &e, err))
+		return -1;
+	rc = probe(&r->before, err);
+	for (uint64_t i = 0; rc == 0 && i < r->repetitions; i++) {
+		rc = cpu_exec_run(e, &r->last, err);
+		if (rc == 0)
+			sum_rows(r, r->last.start_s, r->last.end_s, sum + i * r->n_rows);
 	}
+	rc = rc || probe(&r->after, err);
+	cpu_exec_close(e);
+	return rc ? -1 : 0;
+}
+
+static int run_cuda(struct compare *r, const struct cpu_exec_options *o, double *sum, struct arena *a, struct err *err)
+{
+	struct cpu_exec_result *run = arena_array(a, struct cpu_exec_result, r->repetitions);
+
+	if (probe(&r->before, err) || cuda_exec_run(r->g, r->repetitions, o, a, run, err) || probe(&r->after, err))
+		return -1;
+	for (uint64_t i = 0; i < r->repetitions; i++)
+		sum_rows(r, run[i].start_s, run[i].end_s, sum + i * r->n_rows);
+	r->last = run[r->repetitions - 1];
 	return 0;
 }
 
-int compare_measure(struct compare *r, uint64_t n, const struct cpu_exec_options *o, struct arena *a, struct err *err)
+int compare_measure(struct compare *r, uint64_t n, bool cuda, const struct cpu_exec_options *o, struct arena *a, struct err *err)
 {
 	double *sum = arena_array(a, double, n * r->n_rows), *of_row = arena_array(a, double, n);
-	struct cpu_exec *e;
 
 	r->repetitions = n;
-	if (cpu_exec_open(r->g, o, a, &e, err))
-		return -1;
-	int rc = probe(&r->before, err) || run_all(r, e, sum, err) || probe(&r->after, err);
-	cpu_exec_close(e);
-	if (rc)
+	if (cuda ? run_cuda(r, o, sum, a, err) : run_cpu(r, o, sum, a, err))
 		return -1;
 	for (size_t k = 0; k < r->n_rows; k++) {
 		for (uint64_t i = 0; i < n; i++)

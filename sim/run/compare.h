@@ -41,8 +41,8 @@ struct compare {
 /* Simulates. r and all in it lives in the arena. */
 int compare_simulate(const struct opg *g, const volatile sig_atomic_t *interrupted, struct arena *a, struct compare *r,
 	struct err *err);
-/* Then runs it n times on this machine. */
-int compare_measure(struct compare *r, uint64_t n, const struct cpu_exec_options *o, struct arena *a, struct err *err);
+/* Then runs it n times on this machine: on its processors alone, or (cuda) on its GPUs. */
+int compare_measure(struct compare *r, uint64_t n, bool cuda, const struct cpu_exec_options *o, struct arena *a, struct err *err);
 
 void compare_print(const struct compare *r, FILE *to);
 void compare_print_json(const struct compare *r, FILE *to);

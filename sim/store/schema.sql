@@ -146,7 +146,7 @@ ALTER TABLE run ADD COLUMN decode_hit_rate REAL; -- of the nearest of them
 -- A scenario's operations as they were run for real, beside what the simulator says of the same steps. The last time counts.
 CREATE TABLE replay (
 	key                 TEXT NOT NULL CHECK (length(key) = 16), -- of the scenario, as in run; it need not be there
-	executor            TEXT NOT NULL, -- "cpu"
+	executor            TEXT NOT NULL, -- "cpu", "cuda"
 	model               TEXT,
 	quant               TEXT,
 	machine             TEXT,

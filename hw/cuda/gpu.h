@@ -1,0 +1,42 @@
+/*
+ * gpu.h - what every file here that calls CUDA needs: calls that are checked, the kernels, devices in words.
+ */
+#ifndef HW_CUDA_GPU_H
+#define HW_CUDA_GPU_H
+
+#include <cuda_runtime.h>
+
+#include <string>
+#include <vector>
+
+#include "hw/cuda/backend.h"
+
+/* Throws a failure that says what could not be done and CUDA's reason. */
+void must(cudaError_t rc, const char *what);
+
+/* How many there are; throws "no CUDA device", with the reason, when there is none. */
+int gpu_count();
+
+/* ---- kernels; all return at once, on the current device ---- */
+
+/* kernel_work, latency launching included when launch_s is what a launch takes. loaded counts bytes; sink is never written.
+   Both in the device's memory. */
+struct gpu_reader {
+	int multiprocessors = 0;
+	int blocks_tensor = 0, blocks_fp32 = 0; /* that run at once on one of them */
+	double launch_s = 0;
+
+	/* Measures launch_s on a stream of this device, which must be idle and current. */
+	void open(int device, cudaStream_t stream);
+	void launch(cudaStream_t stream, const kernel_work &w, unsigned long long *loaded, unsigned *sink) const;
+};
+
+void gpu_empty(cudaStream_t stream);
+/* Keeps the stream busy so long, so that what is queued behind begins at once. */
+void gpu_spin(cudaStream_t stream, double seconds);
+/* bytes: a multiple of 8. */
+void gpu_fill(cudaStream_t stream, char *p, uint64_t bytes, uint64_t salt, uint64_t first);
+/* Adds up words; *sum is set to 0 before. */
+void gpu_checksum(cudaStream_t stream, const char *p, uint64_t bytes, unsigned long long *sum);
+
+#endif

@@ -1,0 +1,397 @@
+#include "hw/cuda/gpu_calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+#include <unistd.h>
+
+#include "hw/cuda/failure.h"
+#include "hw/cuda/json_text.h"
+#include "hw/cuda/output_file.h"
+
+/* The two ways may differ by this share, and by this much a repetition (a wait of the host for the GPU). */
+static const double AGREE_SHARE = 0.25, AGREE_S = 100e-6;
+/* What the host takes to submit one operation, at most: the stream is kept busy so long. */
+static const double SUBMIT_S = 15e-6, SUBMIT_FIRST_S = 50e-6;
+
+static const calibration_part *const tables[] = {copy_parts, memory_parts, product_parts, drive_parts};
+
+/* ---- what parts use ---- */
+
+gpu_memory::gpu_memory(bool on_host, uint64_t bytes) : host(on_host)
+{
+	if (host)
+		must(cudaHostAlloc((void **)&p, bytes, cudaHostAllocPortable | cudaHostAllocMapped), "pin host memory");
+	else
+		must(cudaMalloc((void **)&p, bytes), "take memory of a GPU");
+}
+
+gpu_memory::~gpu_memory()
+{
+	host ? cudaFreeHost(p) : cudaFree(p);
+}
+
+gpu_timer::gpu_timer()
+{
+	must(cudaEventCreate(&begin), "make an event");
+	must(cudaEventCreate(&end), "make an event");
+}
+
+gpu_timer::~gpu_timer()
+{
+	cudaEventDestroy(begin);
+	cudaEventDestroy(end);
+}
+
+double gpu_timer::seconds()
+{
+	float ms;
+
+	must(cudaEventSynchronize(end), "wait for an event");
+	must(cudaEventElapsedTime(&ms, begin, end), "read the time between events");
+	return ms * 1e-3;
+}
+
+uint64_t calibration::room(uint64_t wanted) const
+{
+	size_t free, total;
+
+	must(cudaMemGetInfo(&free, &total), "ask a GPU for its memory");
+	uint64_t most = free / 4;
+	/* Halves keep sizes round. */
+	while (wanted > most && wanted > ((uint64_t)1 << 20))
+		wanted /= 2;
+	return wanted;
+}
+
+static double median(std::vector<double> v)
+{
+	std::sort(v.begin(), v.end());
+	return v.empty() ? 0 : (v[(v.size() - 1) / 2] + v[v.size() / 2]) / 2;
+}
+
+void calibration::add(gpu_sample s)
+{
+	double a = median(s.seconds), b = median(s.other_seconds);
+
+	s.device = device;
+	if (s.fault.empty() && !s.other_seconds.empty() && std::fabs(a - b) > AGREE_SHARE * std::fmax(a, b) + AGREE_S) {
+		char text[128];
+		std::snprintf(text, sizeof(text), "%.4g us one way, %.4g us the other", a * 1e6, b * 1e6);
+		s.fault = text;
+	}
+	samples.push_back(std::move(s));
+}
+
+static void look_for_interrupt()
+{
+	if (interrupted)
+		throw failure(EXIT_FAILED, "interrupted");
+}
+
+void calibration::time_queued(gpu_sample &s, int n, const std::function<void()> &fn)
+{
+	gpu_timer t;
+
+	fn();
+	must(cudaStreamSynchronize(stream), "warm up");
+	for (int i = 0; i < n; i++) {
+		look_for_interrupt();
+		gpu_spin(stream, SUBMIT_FIRST_S + SUBMIT_S * (double)s.count);
+		t.start(stream);
+		fn();
+		t.stop(stream);
+		s.seconds.push_back(t.seconds());
+	}
+	for (int i = 0; i < n; i++) {
+		double begin_s = clock_now();
+		fn();
+		must(cudaStreamSynchronize(stream), "measure");
+		s.other_seconds.push_back(clock_now() - begin_s);
+	}
+}
+
+void calibration::time_waited(gpu_sample &s, int n, const std::function<void()> &fn)
+{
+	gpu_timer t;
+
+	fn();
+	must(cudaStreamSynchronize(stream), "warm up");
+	for (int i = 0; i < n; i++) {
+		look_for_interrupt();
+		double begin_s = clock_now();
+		t.start(stream);
+		fn();
+		t.stop(stream);
+		must(cudaStreamSynchronize(stream), "measure");
+		s.seconds.push_back(clock_now() - begin_s);
+		s.other_seconds.push_back(t.seconds());
+	}
+}
+
+uint64_t calibration::device_checksum(const char *p, uint64_t bytes)
+{
+	gpu_memory sum(false, sizeof(unsigned long long));
+	unsigned long long here;
+
+	gpu_checksum(stream, p, bytes, (unsigned long long *)sum.p);
+	must(cudaMemcpyAsync(&here, sum.p, sizeof(here), cudaMemcpyDefault, stream), "read a sum");
+	must(cudaStreamSynchronize(stream), "add up memory of a GPU");
+	return here;
+}
+
+/* ---- the JSON ---- */
+
+static std::string word_of(const std::string &path)
+{
+	std::ifstream file(path);
+	std::string line;
+
+	std::getline(file, line);
+	return line;
+}
+
+/* "16.0 GT/s PCIe" -> 4; 0: not known. */
+static int generation(const std::string &speed)
+{
+	static const double rates[] = {2.5, 5, 8, 16, 32, 64};
+	double rate = strtod(speed.c_str(), nullptr);
+
+	for (int i = 0; i < 6; i++)
+		if (rate == rates[i])
+			return i + 1;
+	return 0;
+}
+
+static int attribute(cudaDeviceAttr which, int device)
+{
+	int value = 0;
+
+	must(cudaDeviceGetAttribute(&value, which, device), "ask a GPU what it is");
+	return value;
+}
+
+static void put_device(FILE *to, int d, const char *end)
+{
+	cudaDeviceProp p;
+	char pci[32];
+	size_t free, total;
+
+	must(cudaGetDeviceProperties(&p, d), "ask a GPU what it is");
+	must(cudaDeviceGetPCIBusId(pci, sizeof(pci), d), "ask a GPU where it is");
+	must(cudaSetDevice(d), "use a GPU");
+	must(cudaMemGetInfo(&free, &total), "ask a GPU for its memory");
+	for (char *c = pci; *c; c++)
+		*c = (char)tolower(*c);
+	/* While it works: an idle link runs slower. */
+	std::string sys = std::string("/sys/bus/pci/devices/") + pci;
+	fprintf(to, "  {\"index\": %d, \"name\": %s, \"sm\": \"%d.%d\", \"multiprocessors\": %d, \"memory_bytes\": %zu, "
+		"\"free_bytes\": %zu, \"clock_hz\": %.0f, \"memory_clock_hz\": %.0f, \"bus_bits\": %d, \"copy_engines\": %d, "
+		"\"integrated\": %s, \"pageable_access\": %s, \"pci\": \"%s\", \"pcie_gen\": %d, \"pcie_width\": %d}%s\n",
+		d, json_quoted(p.name).c_str(), p.major, p.minor, p.multiProcessorCount, total, free,
+		1e3 * attribute(cudaDevAttrClockRate, d), 1e3 * attribute(cudaDevAttrMemoryClockRate, d), p.memoryBusWidth,
+		p.asyncEngineCount, p.integrated ? "true" : "false", p.pageableMemoryAccess ? "true" : "false", pci,
+		generation(word_of(sys + "/current_link_speed")), atoi(word_of(sys + "/current_link_width").c_str()), end);
+}
+
+static void put_reals(FILE *to, const char *key, const std::vector<double> &v)
+{
+	fprintf(to, ", \"%s\": [", key);
+	for (size_t i = 0; i < v.size(); i++)
+		fprintf(to, "%s%.9g", i ? ", " : "", v[i]);
+	fputc(']', to);
+}
+
+static void put_sample(FILE *to, const gpu_sample &s, const char *end)
+{
+	fprintf(to, "  {\"part\": %s, \"device\": %d", json_quoted(s.part).c_str(), s.device);
+	if (!s.type.empty())
+		fprintf(to, ", \"type\": %s", json_quoted(s.type).c_str());
+	if (s.peer >= 0)
+		fprintf(to, ", \"peer\": %d", s.peer);
+	if (s.rows)
+		fprintf(to, ", \"rows\": %llu", (unsigned long long)s.rows);
+	if (s.flops > 0)
+		fprintf(to, ", \"flops\": %.15g", s.flops);
+	if (s.threads)
+		fprintf(to, ", \"threads\": %u", s.threads);
+	fprintf(to, ", \"bytes\": %llu, \"count\": %llu", (unsigned long long)s.bytes, (unsigned long long)s.count);
+	put_reals(to, "seconds", s.seconds);
+	put_reals(to, "other_seconds", s.other_seconds);
+	if (!s.fault.empty())
+		fprintf(to, ", \"fault\": %s", json_quoted(s.fault).c_str());
+	fprintf(to, "}%s\n", end);
+}
+
+static void put_raw(FILE *to, const calibration &c)
+{
+	int driver = 0, runtime = 0;
+	char date[32], host[256] = "";
+	time_t now = time(nullptr);
+
+	must(cudaDriverGetVersion(&driver), "ask for the driver");
+	must(cudaRuntimeGetVersion(&runtime), "ask for the runtime");
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	gethostname(host, sizeof(host) - 1);
+	fprintf(to, "{\n \"format\": \"offsim-cuda raw 1\",\n \"date\": \"%s\",\n \"host\": %s,\n \"ram_bytes\": %llu,\n"
+		" \"version\": \"%s\",\n \"driver\": %d,\n \"runtime\": %d,\n \"quick\": %s,\n \"devices\": [\n",
+		date, json_quoted(host).c_str(), (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE),
+		OFFSIM_VERSION, driver, runtime, c.quick ? "true" : "false");
+	for (int d = 0; d < c.n_devices; d++)
+		put_device(to, d, d + 1 < c.n_devices ? "," : "");
+	fputs(" ],\n \"samples\": [\n", to);
+	for (size_t i = 0; i < c.samples.size(); i++)
+		put_sample(to, c.samples[i], i + 1 < c.samples.size() ? "," : "");
+	fputs(" ],\n \"skipped\": [\n", to);
+	for (size_t i = 0; i < c.skipped.size(); i++)
+		fprintf(to, "  {\"part\": %s, \"why\": %s}%s\n", json_quoted(c.skipped[i].part).c_str(),
+			json_quoted(c.skipped[i].why).c_str(), i + 1 < c.skipped.size() ? "," : "");
+	fputs(" ]\n}\n", to);
+}
+
+/* ---- the command ---- */
+
+static void usage()
+{
+	puts("usage: offsim-cuda calibrate [-o RAW.json] [--only PART,...] [--quick] [--dir DIR] [--list]\n"
+	     "\n"
+	     "Measures the GPUs of this machine, each number in two ways, and writes every repetition as JSON.\n"
+	     "\n"
+	     "  -o, --output FILE    the JSON; without it, a line a sample is all there is\n"
+	     "      --only PART,...  these alone\n"
+	     "      --quick          a quarter of the repetitions\n"
+	     "      --dir DIR        folder on the drive to read from; the file is removed (.)\n"
+	     "      --list           what would be measured and how long that takes; needs no GPU\n"
+	     "  -h, --help           this text\n"
+	     "\n"
+	     "example: offsim-cuda calibrate -o raw.json && offsim calibrate cuda --raw raw.json -o machine.yaml");
+}
+
+static bool wanted(const std::vector<std::string> &only, const char *name)
+{
+	return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+}
+
+template <class F> static void each_part(F fn)
+{
+	for (const calibration_part *table : tables)
+		for (const calibration_part *p = table; p->name; p++)
+			fn(*p);
+}
+
+static std::vector<std::string> split_parts(const std::string &text)
+{
+	std::vector<std::string> parts;
+	std::string known;
+
+	each_part([&](const calibration_part &p) { known += (known.empty() ? "" : ", ") + std::string(p.name); });
+	for (size_t at = 0; at <= text.size();) {
+		size_t end = std::min(text.find(',', at), text.size());
+		std::string name = text.substr(at, end - at);
+		bool found = false;
+		each_part([&](const calibration_part &p) { found |= name == p.name; });
+		if (!found)
+			throw failure(EXIT_BAD_INPUT, "--only: there is no part '" + name + "'; there are " + known);
+		parts.push_back(name);
+		at = end + 1;
+	}
+	return parts;
+}
+
+static void list(const std::vector<std::string> &only, bool quick)
+{
+	double sum = 0;
+
+	each_part([&](const calibration_part &p) {
+		if (!wanted(only, p.name))
+			return;
+		double s = quick ? p.quick_seconds : p.seconds;
+		printf("%-10s %4.0f s  %s\n", p.name, s, p.what);
+		sum += s;
+	});
+	printf("about %.0f s for each GPU\n", sum);
+}
+
+static void print_samples(const calibration &c, size_t from)
+{
+	for (size_t i = from; i < c.samples.size(); i++) {
+		const gpu_sample &s = c.samples[i];
+		double each = median(s.seconds) / (double)s.count;
+		printf("gpu%d %-12s %-14s %12llu B %12.3f us", s.device, s.part.c_str(), s.type.c_str(), (unsigned long long)s.bytes, each * 1e6);
+		if (s.flops > 0)
+			printf(" %9.3f TFLOP/s", s.flops / each * 1e-12);
+		else if (s.bytes)
+			printf(" %9.3f GB/s", (double)s.bytes / each * 1e-9);
+		printf("%s%s\n", s.fault.empty() ? "" : "  FAULT: ", s.fault.c_str());
+	}
+	fflush(stdout);
+}
+
+static void run_parts(calibration &c, const std::vector<std::string> &only)
+{
+	for (c.device = 0; c.device < c.n_devices; c.device++) {
+		must(cudaSetDevice(c.device), "use a GPU");
+		must(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "make a stream");
+		c.reader.open(c.device, c.stream);
+		each_part([&](const calibration_part &p) {
+			size_t before = c.samples.size();
+			if (!wanted(only, p.name))
+				return;
+			p.run(c);
+			print_samples(c, before);
+		});
+		must(cudaStreamDestroy(c.stream), "give back a stream");
+	}
+}
+
+int calibrate_command(int argc, char **argv)
+{
+	std::vector<std::string> only;
+	const char *output = nullptr;
+	bool list_only = false;
+	calibration c;
+
+	for (int i = 1; i < argc; i++) {
+		std::string word = argv[i];
+		auto value = [&]() -> const char * {
+			if (i + 1 == argc)
+				throw failure(EXIT_BAD_INPUT, word + " wants a value");
+			return argv[++i];
+		};
+		if (word == "-h" || word == "--help") {
+			usage();
+			return 0;
+		}
+		if (word == "-o" || word == "--output")
+			output = value();
+		else if (word == "--only")
+			only = split_parts(value());
+		else if (word == "--quick")
+			c.quick = true;
+		else if (word == "--dir")
+			c.dir = value();
+		else if (word == "--list")
+			list_only = true;
+		else
+			throw failure(EXIT_BAD_INPUT, "calibrate has no option '" + word + "'; see offsim-cuda calibrate --help");
+	}
+	if (list_only) {
+		list(only, c.quick);
+		return 0;
+	}
+	catch_interrupts();
+	c.n_devices = gpu_count();
+	std::unique_ptr<output_file> out(output ? new output_file(output) : nullptr);
+	run_parts(c, only);
+	for (const gpu_skipped &s : c.skipped)
+		printf("skipped %s: %s\n", s.part.c_str(), s.why.c_str());
+	if (out) {
+		put_raw(out->to, c);
+		out->commit();
+	}
+	return 0;
+}
