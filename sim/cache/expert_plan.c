@@ -58,6 +58,7 @@ static void make_level(struct maker *k, int i)
 		.n_items = k->n_items,
 		.item_bytes = k->item_bytes,
 		.budget_bytes = level->budget_bytes,
+		.strict = true,
 		.popularity = k->popularity,
 		.next_use = next_use,
 		.next_use_ctx = k,
@@ -67,7 +68,7 @@ static void make_level(struct maker *k, int i)
 		return;
 	k->plan->level_name[i] = level->name;
 	k->cache[i] = arena_new(k->arena, struct cache_set);
-	cache_set_init(k->cache[i], &config, level->scope, k->plan->n_layer, k->arena);
+	cache_set_init(k->cache[i], &config, level->scope, k->plan->n_layer, level->slots, k->arena);
 }
 
 /* Walks the experts of a trace, a layer of a step at a time. */

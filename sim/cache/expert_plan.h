@@ -20,6 +20,7 @@ struct expert_level {
 	const struct cache_ops *policy;
 	enum cache_scope scope;
 	uint64_t budget_bytes; /* 0: there is no such level */
+	uint32_t slots;        /* experts each layer has room for, with scope CACHE_LAYER; 0: an equal share of the budget */
 };
 
 struct expert_plan_config {

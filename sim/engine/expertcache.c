@@ -207,9 +207,9 @@ static int make_experts(struct plan *plan, struct placement *p, struct arena *a,
 {
 	const struct hw_machine *hw = plan->job.machine;
 	struct expert_level gpu = {hw->memories[plan->near_memory].name, plan->policy, scope(plan, plan->flags->gpu_slots),
-		plan->gpu_budget_bytes};
+		plan->gpu_budget_bytes, (uint32_t)plan->flags->gpu_slots};
 	struct expert_level ram = {hw->memories[plan->ram].name, plan->policy, scope(plan, plan->flags->ram_slots),
-		plan->ram_budget_bytes};
+		plan->ram_budget_bytes, (uint32_t)plan->flags->ram_slots};
 	struct expert_plan_config config = {.lookahead = plan->flags->lookahead, .seed = plan->job.seed};
 	int n = 0;
 
