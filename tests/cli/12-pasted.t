@@ -51,4 +51,26 @@ ok 'another dtype' refuses 1:36 'dtype bfloat16 is not --quant f16' 'infer_auto_
 ok 'twice' refuses 1:55 "'max_memory' is there twice" 'infer_auto_device_map(model, max_memory={0: "22GiB"}, max_memory={})'
 ok 'flag of llama-server' sh -c "'$OFFSIM' predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \
 	llama-server -m x.gguf -ngl 40 --foo 3 2>&1 | grep -qF 'command line:1:32: unknown flag'"
+
+# In time and memory that grow with what is pasted, not with its square.
+briefly() { # STATUS ARGUMENT...
+	want=$1
+	shift
+	(ulimit -v 4000000 2>/dev/null; exec timeout 20 "$OFFSIM" predict "$@") >"$tmp/out" 2>"$tmp/err"
+	[ $? -eq "$want" ] || { cut -c1-200 "$tmp/err"; return 1; }
+}
+case $OFFSIM in */asan/* | */tsan/*) ulimit() { :; } ;; esac
+words=$(awk 'BEGIN { while (i++ < 90000) printf "-fa " }')
+list=$(awk 'BEGIN { while (i++ < 25000) printf "\"a\"," }')
+call="infer_auto_device_map(m, no_split_module_classes=["
+ok 'a name of 100000 letters' briefly 2 --machine "$(printf '%100000s' x)" --model llama-2-13b -- llama-server
+# shellcheck disable=SC2086
+ok 'a command of 90000 words' briefly 2 --machine desktop-rtx4090-ddr5 --model llama-2-13b -- llama-server $words
+ok 'a call with a list of 200000' briefly 0 --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant q8_0 \
+	-- "$call" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "])"
+batch() {
+	"$OFFSIM" predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --batch "$1" -- llama-server 2>&1 |
+		grep -qF "batch: '$1' is not a whole number"
+}
+ok 'a number is no YAML' batch '1, prompt: 3'
 finish
