@@ -77,8 +77,8 @@ static void evict(struct cache *c, struct cache_outcome *out)
 	}
 }
 
-/* What the batch touched may leave again, from the next batch on. */
-static void end(struct cache *c, const uint32_t *use, size_t n)
+/* What the batch touched may leave again: at once where the budget is strict, else from the next batch on. */
+static void end(struct cache *c, const uint32_t *use, size_t n, struct cache_outcome *out)
 {
 	uint32_t first = c->config.n_items;
 
@@ -93,6 +93,8 @@ static void end(struct cache *c, const uint32_t *use, size_t n)
 	for (uint32_t k = first; k < c->config.n_items; k++)
 		if (c->item[c->touched[k]].in)
 			c->ops->insert(c, c->touched[k]);
+	if (c->config.strict)
+		evict(c, out);
 }
 
 static void begin(struct cache *c, struct cache_outcome *out)
@@ -115,7 +117,7 @@ void cache_batch(struct cache *c, const uint32_t *use, size_t n, struct cache_ou
 		touch(c, i, out);
 	}
 	evict(c, out);
-	end(c, use, n);
+	end(c, use, n, out);
 	c->n_batches++;
 }
 
@@ -128,7 +130,7 @@ void cache_prefetch(struct cache *c, const uint32_t *item, size_t n, struct cach
 			touch(c, i, out);
 	}
 	evict(c, out);
-	end(c, item, n);
+	end(c, item, n, out);
 }
 
 bool cache_holds(const struct cache *c, uint32_t item)

@@ -11,7 +11,9 @@
  * with one ops table (cache_lru.c …) that only orders what may leave; who is in, sizes and sums belong to cache.c. What a batch
  * touches is taken out of that order while the batch lasts, so that no policy can choose it.
  *
- * A batch larger than the budget stays in until the next one. All memory comes from the arena, in cache_new.
+ * A batch larger than the budget stays in until the next one, as published curves have it; in a strict cache, which stands
+ * for memory that is there and no more, what is too much of it leaves when it is over. All memory comes from the arena, in
+ * cache_new.
  */
 #ifndef SIM_CACHE_CACHE_H
 #define SIM_CACHE_CACHE_H
@@ -47,6 +49,7 @@ struct cache_config {
 	uint32_t first_item, n_items;
 	const uint64_t *item_bytes;
 	uint64_t budget_bytes;
+	bool strict;              /* between batches the budget holds */
 	const double *popularity; /* needs_popularity: the most popular that fit are in, ties to the lower number */
 	/* needs_future: when the item is used next, after the batch at hand (batches count from 0, as cache_batch is called).
 	   The answers are only compared: any number that grows with time will do. UINT64_MAX: never again. */

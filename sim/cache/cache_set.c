@@ -15,16 +15,18 @@ static const struct {
 	{"layerlfu", &cache_lfu},
 };
 
-static bool has_bytes(const struct cache_config *config, uint32_t first, uint32_t n)
+static uint64_t largest(const uint64_t *item_bytes, uint32_t n)
 {
-	for (uint32_t i = first; i < first + n; i++)
-		if (config->item_bytes[i])
-			return true;
-	return false;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (item_bytes[i] > most)
+			most = item_bytes[i];
+	return most;
 }
 
 void cache_set_init(struct cache_set *s, const struct cache_config *config, enum cache_scope scope,
-	uint32_t n_layers, struct arena *a)
+	uint32_t n_layers, uint32_t slots, struct arena *a)
 {
 	uint32_t n_sharing = 0;
 
@@ -36,15 +38,14 @@ void cache_set_init(struct cache_set *s, const struct cache_config *config, enum
 		return;
 	}
 	for (uint32_t l = 0; l < n_layers; l++)
-		n_sharing += has_bytes(config, l * s->items_per_layer, s->items_per_layer);
+		n_sharing += largest(config->item_bytes + l * s->items_per_layer, s->items_per_layer) > 0;
 	for (uint32_t l = 0; l < n_layers; l++) {
 		struct cache_config share = *config;
 		share.first_item = l * s->items_per_layer;
 		share.n_items = s->items_per_layer;
 		share.item_bytes += share.first_item;
-		share.budget_bytes = 0;
-		if (has_bytes(config, share.first_item, share.n_items))
-			share.budget_bytes = config->budget_bytes / n_sharing;
+		uint64_t most = largest(share.item_bytes, share.n_items);
+		share.budget_bytes = slots ? slots * most : most ? config->budget_bytes / n_sharing : 0;
 		if (share.popularity)
 			share.popularity += share.first_item;
 		s->cache[l] = cache_new(&share, a);

@@ -1,5 +1,5 @@
 /*
- * cache_set.h - one cache for all layers, or one a layer with an equal share of the budget.
+ * cache_set.h - one cache for all layers, or one a layer with its share of the budget.
  *
  * Items are layer x items per layer + number in the layer, in both.
  */
@@ -17,9 +17,10 @@ struct cache_set {
 };
 
 /* config speaks of all layers: n_items is a multiple of n_layers, first_item is 0. Layers whose items have no bytes (those
-   without experts) have no share of the budget. */
+   without experts) have no share of the budget; of the others each has room for `slots` items, or, when that is 0, an
+   equal share. */
 void cache_set_init(struct cache_set *s, const struct cache_config *config, enum cache_scope scope,
-	uint32_t n_layers, struct arena *a);
+	uint32_t n_layers, uint32_t slots, struct arena *a);
 /* As cache_batch and cache_prefetch; all items belong to this layer. */
 void cache_set_batch(struct cache_set *s, uint32_t layer, const uint32_t *use, size_t n, struct cache_outcome *out);
 void cache_set_prefetch(struct cache_set *s, uint32_t layer, const uint32_t *item, size_t n,

@@ -58,6 +58,7 @@ static void make_level(struct maker *k, int i)
 		.n_items = k->n_items,
 		.item_bytes = k->item_bytes,
 		.budget_bytes = level->budget_bytes,
+		.strict = true,
 		.popularity = k->popularity,
 		.next_use = next_use,
 		.next_use_ctx = k,
@@ -67,7 +68,7 @@ static void make_level(struct maker *k, int i)
 		return;
 	k->plan->level_name[i] = level->name;
 	k->cache[i] = arena_new(k->arena, struct cache_set);
-	cache_set_init(k->cache[i], &config, level->scope, k->plan->n_layer, k->arena);
+	cache_set_init(k->cache[i], &config, level->scope, k->plan->n_layer, level->slots, k->arena);
 }
 
 /* Walks the experts of a trace, a layer of a step at a time. */
@@ -187,7 +188,7 @@ static void bring_ahead(struct maker *k, const struct trace_step *step, int laye
 	for (size_t i = 0; i < o.n_missed; i++)
 		k->guessed[o.missed[i] % k->stride] = true;
 	for (size_t i = 0; i < n; i++)
-		f->early += k->guessed[a[i].expert];
+		f->early += k->guessed[a[i].expert] && cache_set_holds(k->cache[0], (uint32_t)layer * k->stride + a[i].expert);
 	for (size_t i = 0; i < o.n_missed; i++)
 		k->guessed[o.missed[i] % k->stride] = false;
 	k->plan->sum[0][step->phase].read_bytes += o.missed_bytes;
@@ -199,6 +200,7 @@ static void look_up(struct maker *k, const struct trace_step *step, int layer, c
 {
 	struct expert_found *f = &k->plan->found[step->index * k->plan->n_layer + (uint64_t)layer];
 	struct expert_sum *sum = &k->plan->sum[0][step->phase];
+	uint64_t one = expert_bytes(&k->trace->model->layers[layer]);
 	struct cache_outcome o;
 
 	for (size_t i = 0; i < n; i++)
@@ -210,7 +212,12 @@ static void look_up(struct maker *k, const struct trace_step *step, int layer, c
 	sum->lookups += o.lookups;
 	sum->hits += o.hits;
 	sum->read_bytes += o.missed_bytes;
+	sum->used_bytes += o.lookups * one;
+	sum->held_bytes += (o.hits - f->early) * one;
 	read_behind(k, step->phase, layer, o.missed, o.n_missed, &f->near, &f->far);
+	/* Of what was brought ahead from the level behind, no more than was of use: as if all that was right came from there. */
+	if (k->cache[1])
+		k->plan->sum[1][step->phase].held_bytes += (f->near + (f->early < f->ahead_near ? f->early : f->ahead_near)) * one;
 }
 
 static void measure_model(struct maker *k)
@@ -270,4 +277,11 @@ double expert_plan_hit_rate(const struct expert_plan *p, int level, enum trace_p
 	const struct expert_sum *s = &p->sum[level][phase];
 
 	return s->lookups ? (double)s->hits / (double)s->lookups : NAN;
+}
+
+double expert_plan_held_share(const struct expert_plan *p, int level, enum trace_phase phase)
+{
+	uint64_t used_bytes = p->sum[0][phase].used_bytes;
+
+	return used_bytes ? (double)p->sum[level][phase].held_bytes / (double)used_bytes : 0;
 }

@@ -20,6 +20,7 @@ struct expert_level {
 	const struct cache_ops *policy;
 	enum cache_scope scope;
 	uint64_t budget_bytes; /* 0: there is no such level */
+	uint32_t slots;        /* experts each layer has room for, with scope CACHE_LAYER; 0: an equal share of the budget */
 };
 
 struct expert_plan_config {
@@ -33,7 +34,7 @@ struct expert_plan_config {
 /* One layer of one step: how many experts. */
 struct expert_found {
 	uint16_t hit;      /* at level 0 */
-	uint16_t early;    /* of these, brought ahead */
+	uint16_t early;    /* of these, brought ahead for this very use */
 	uint16_t near;     /* missed at level 0, found in the next memory behind */
 	uint16_t far;      /* missed there too */
 	uint16_t ahead_near, ahead_far; /* brought ahead from there, right or wrong */
@@ -43,6 +44,8 @@ struct expert_found {
 struct expert_sum {
 	uint64_t lookups, hits;
 	uint64_t read_bytes; /* brought in from behind, ahead of use or not */
+	uint64_t used_bytes; /* looked up at level 0 */
+	uint64_t held_bytes; /* of these, there before the step: at this level, and not nearer */
 };
 
 struct expert_plan {
@@ -61,5 +64,8 @@ int expert_plan_make(const struct trace *t, const struct expert_plan_config *con
 const struct expert_found *expert_plan_at(const struct expert_plan *p, uint64_t step, int layer);
 /* The share of lookups that hit; NAN without any. */
 double expert_plan_hit_rate(const struct expert_plan *p, int level, enum trace_phase phase);
+/* The share of bytes used in that phase that this level had before their step, and none nearer: what is not brought from
+   behind, however well it is guessed. 0 without any. */
+double expert_plan_held_share(const struct expert_plan *p, int level, enum trace_phase phase);
 
 #endif

@@ -44,7 +44,7 @@ static int replay_steps(struct replay *x, size_t n, const struct survey *s, stru
 			.next_use = s->future ? future_next : NULL,
 			.next_use_ctx = s->future,
 		};
-		cache_set_init(&set[i], &config, x[i].scope, s->items.n_layers, a);
+		cache_set_init(&set[i], &config, x[i].scope, s->items.n_layers, 0, a);
 		future = future || x[i].policy->needs_future;
 	}
 	if (batches_begin(&pass, r, &s->items, w, a, err))

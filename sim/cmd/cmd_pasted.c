@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "base/vec.h"
 
 #define COMMAND_LINE "command line"
 
@@ -125,6 +126,29 @@ static int unknown_program(const struct pasted *p)
 		suggest_text(&s, near, sizeof(near)));
 }
 
+/* A text that grows; what it is made into is the arena's. */
+struct text {
+	VEC(char);
+	struct arena *arena;
+};
+
+static void append(struct text *t, const char *s)
+{
+	size_t len = strlen(s);
+
+	VEC_RESERVE(t, t->arena, t->n + len + 1);
+	memcpy(t->at + t->n, s, len + 1);
+	t->n += len;
+}
+
+static void append_blanks(struct text *t, size_t n)
+{
+	VEC_RESERVE(t, t->arena, t->n + n + 1);
+	memset(t->at + t->n, ' ', n);
+	t->n += n;
+	t->at[t->n] = '\0';
+}
+
 /* A word for the engine's own word splitting. */
 static const char *quoted(struct arena *a, const char *word)
 {
@@ -151,8 +175,9 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 		{"--gen-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, generate)},
 		{"--batch-size", DIALECT_ZERO, offsetof(struct pasted, batch)},
 	};
-	const char *text = "";
+	struct text text = {.arena = &p->arena};
 
+	append(&text, "");
 	for (int i = 0; i < argc; i++) {
 		bool took = false;
 		for (size_t k = 0; k < ARRAY_LEN(taken) && i + 1 < argc; k++) {
@@ -162,15 +187,16 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 			if (!*field)
 				*field = argv[i + 1];
 			i++;
-			text = arena_printf(&p->arena, "%s%*s", text,
-				(int)(strlen(argv[i - 1]) + strlen(quoted(&p->arena, argv[i]))) + 2, "");
+			append_blanks(&text, strlen(argv[i - 1]) + strlen(quoted(&p->arena, argv[i])) + 2);
 			took = true;
 			break;
 		}
-		if (!took)
-			text = arena_printf(&p->arena, "%s%s ", text, quoted(&p->arena, argv[i]));
+		if (took)
+			continue;
+		append(&text, quoted(&p->arena, argv[i]));
+		append(&text, " ");
 	}
-	return text;
+	return text.at;
 }
 
 /* The quantization that dtype= asks for. The engine reads the call again and says what else is wrong with it. */
@@ -258,11 +284,15 @@ static void take_offload_words(struct pasted *p, int argc, char **argv, enum dia
 /* A word as YAML: nothing in it has a meaning. */
 static const char *yaml_word(struct arena *a, const char *word)
 {
-	const char *out = "";
+	char *out = arena_alloc(a, 2 * strlen(word) + 3), *to = out;
 
-	for (const char *at = word; *at; at++)
-		out = arena_printf(a, *at == '\'' ? "%s''" : "%s%c", out, *at);
-	return arena_printf(a, "'%s'", out);
+	*to++ = '\'';
+	for (const char *at = word; *at; *to++ = *at++)
+		if (*at == '\'')
+			*to++ = '\'';
+	*to++ = '\'';
+	*to = '\0';
+	return out;
 }
 
 static const char *scenario_text(struct pasted *p, const char *engine)
@@ -271,23 +301,27 @@ static const char *scenario_text(struct pasted *p, const char *engine)
 		"model: %s\n%s%s%smachine: %s\nengine: %s\n"
 		"workload: {batch: %s, prompt: %s, generate: %s, depth: %s}\n",
 		yaml_word(&p->arena, p->model), p->quant ? "quant: " : "", p->quant ? yaml_word(&p->arena, p->quant) : "",
-		p->quant ? "\n" : "", yaml_word(&p->arena, p->machine), engine, or_else(p->batch, "1"),
-		or_else(p->prompt, "512"), or_else(p->generate, "128"), or_else(p->depth, "0"));
+		p->quant ? "\n" : "", yaml_word(&p->arena, p->machine), engine, yaml_word(&p->arena, or_else(p->batch, "1")),
+		yaml_word(&p->arena, or_else(p->prompt, "512")), yaml_word(&p->arena, or_else(p->generate, "128")),
+		yaml_word(&p->arena, or_else(p->depth, "0")));
 }
 
 int pasted_load(struct pasted *p)
 {
-	const char *call = p->argv[0], *engine, *flags;
+	const char *engine, *flags;
+	struct text call = {.arena = &p->arena};
 	struct err err = {0};
 	int col = 1;
 
-	for (int i = 1; i < p->argc; i++)
-		call = arena_printf(&p->arena, "%s %s", call, p->argv[i]);
-	const struct engine_ops *called = engine_of_call(call);
+	for (int i = 0; i < p->argc; i++) {
+		append(&call, i ? " " : "");
+		append(&call, p->argv[i]);
+	}
+	const struct engine_ops *called = engine_of_call(call.at);
 	if (called) {
 		engine = called->name;
-		flags = call;
-		if (take_dtype(p, called, call, &err))
+		flags = call.at;
+		if (take_dtype(p, called, call.at, &err))
 			return cmd_fail(&err);
 	} else {
 		const struct program *g = find_program(p);

@@ -124,7 +124,7 @@ static int parse_size(const char *flag, const char *text, const char *word, bool
 	if (!*is_word && strcmp(text, "0") != 0 && (units_parse(text, UNIT_BYTES, &n, NULL) || n < 0))
 		return err_set(err, ERR_INPUT, "flag '%s' must be a size such as 8GiB, 0%s%s or auto, not '%s'", flag,
 			word ? ", " : "", word ? word : "", text);
-	*bytes = (uint64_t)n;
+	*bytes = n < 0x1p63 ? (uint64_t)n : UINT64_C(1) << 63; /* more than any machine has */
 	return 0;
 }
 
@@ -207,23 +207,28 @@ static int make_experts(struct plan *plan, struct placement *p, struct arena *a,
 {
 	const struct hw_machine *hw = plan->job.machine;
 	struct expert_level gpu = {hw->memories[plan->near_memory].name, plan->policy, scope(plan, plan->flags->gpu_slots),
-		plan->gpu_budget_bytes};
+		plan->gpu_budget_bytes, (uint32_t)plan->flags->gpu_slots};
 	struct expert_level ram = {hw->memories[plan->ram].name, plan->policy, scope(plan, plan->flags->ram_slots),
-		plan->ram_budget_bytes};
+		plan->ram_budget_bytes, (uint32_t)plan->flags->ram_slots};
 	struct expert_plan_config config = {.lookahead = plan->flags->lookahead, .seed = plan->job.seed};
 	int n = 0;
 
-	if (plan->gpu_budget_bytes)
+	if (plan->gpu_budget_bytes) {
+		p->cached[n].memory = (int16_t)plan->near_memory;
 		config.level[n++] = gpu;
-	if (plan->ram_budget_bytes)
+	}
+	if (plan->ram_budget_bytes) {
+		p->cached[n].memory = (int16_t)plan->ram;
 		config.level[n++] = ram;
+	}
 	if (n == 0)
 		return 0;
 	if (expert_plan_make(plan->job.trace, &config, a, &plan->experts, err))
 		return -1;
 	p->experts = plan->experts;
-	if (n == EXPERT_LEVELS || plan->gpu_budget_bytes || plan->gpu < 0)
-		p->cached_share = fmax(0, expert_plan_hit_rate(plan->experts, 0, TRACE_DECODE));
+	p->n_cached = n;
+	for (int i = 0; i < n; i++)
+		p->cached[i].share = expert_plan_held_share(plan->experts, i, TRACE_DECODE);
 	return 0;
 }
 
@@ -353,9 +358,9 @@ static struct whereabouts locate(const struct plan *plan, uint32_t hit, uint32_t
 	return (struct whereabouts){.on_gpu = hit, .on_drive = near};
 }
 
-/* All into one memory; what comes from the drive to the GPU is read into RAM first. */
+/* All into one memory; what comes from the drive to the GPU is read into RAM first. held: when what is in RAM is there. */
 static op_ref bring(const struct expertcache *s, int to, uint32_t from_ram, uint32_t from_drive, double expert_bytes,
-	op_ref after)
+	op_ref after, op_ref held)
 {
 	const struct plan *plan = s->plan;
 	op_ref there = after;
@@ -366,7 +371,7 @@ static op_ref bring(const struct expertcache *s, int to, uint32_t from_ram, uint
 			there = fetch(s, plan->ram, to, from_drive, expert_bytes, there);
 	}
 	return to == plan->ram ? there :
-				 exec_join(s->chain.x, there, fetch(s, plan->ram, to, from_ram, expert_bytes, after));
+				 exec_join(s->chain.x, there, fetch(s, plan->ram, to, from_ram, expert_bytes, held));
 }
 
 /* Of n missed experts, those that are copied; the CPU computes the others meanwhile, so that both end together. */
@@ -431,7 +436,7 @@ static void fetch_ahead(struct expertcache *s, int layer, op_ref after)
 	const struct model_layer *l = &s->chain.x->placement->model->layers[layer];
 	struct whereabouts from = locate(plan, 0, f->ahead_near, f->ahead_far);
 	s->ahead = bring(s, plan->gpu_budget_bytes ? plan->near_memory : plan->ram, from.in_ram, from.on_drive,
-		(double)(l->group[MODEL_EXPERTS].bytes / l->n_expert), after);
+		(double)(l->group[MODEL_EXPERTS].bytes / l->n_expert), after, after);
 }
 
 /* What is missed on the GPU: some is copied there, the CPU computes with the others. Returns when all is done. */
@@ -444,13 +449,15 @@ static op_ref run_missed(const struct expertcache *s, const struct place_part *p
 	uint32_t copy_read = n_copy < at.on_drive ? n_copy : at.on_drive, cpu_read = at.on_drive - copy_read;
 	uint32_t cpu_held = at.in_ram - (n_copy - copy_read);
 
+	/* What is in RAM may be on its way there: read ahead. */
+	op_ref held = plan->gpu_budget_bytes ? chosen : exec_join(s->chain.x, chosen, s->ahead);
+
 	if (n_copy) {
-		op_ref there = bring(s, plan->near_memory, n_copy - copy_read, copy_read, one, chosen);
+		op_ref there = bring(s, plan->near_memory, n_copy - copy_read, copy_read, one, chosen, held);
 		done = multiply(s, plan->device, part, n_copy * one, n_copy * one_flops, MODEL_EXPERTS, there, done);
 	}
 	if (cpu_held)
-		done = exec_join(s->chain.x, done, compute_on_cpu(s, part, cpu_held, one, cpu_held * one_flops,
-			exec_join(s->chain.x, chosen, plan->gpu_budget_bytes ? 0 : s->ahead)));
+		done = exec_join(s->chain.x, done, compute_on_cpu(s, part, cpu_held, one, cpu_held * one_flops, held));
 	if (cpu_read) {
 		op_ref in_ram = fetch(s, plan->drive, plan->ram, cpu_read, one, chosen);
 		done = exec_join(s->chain.x, done, compute_on_cpu(s, part, cpu_read, one, cpu_read * one_flops, in_ram));
@@ -466,7 +473,8 @@ static void run_experts(struct expertcache *s, const struct place_part *part, in
 {
 	struct exec *x = s->chain.x;
 	const struct plan *plan = s->plan;
-	struct whereabouts at = {.in_ram = n_used};
+	struct whereabouts at = plan->home == plan->ram ? (struct whereabouts){.in_ram = n_used} :
+							  (struct whereabouts){.on_drive = n_used};
 	double one = (double)part->bytes / x->placement->model->layers[layer].n_expert, one_flops = flops / n_used;
 	op_ref chosen = s->chain.last, done;
 

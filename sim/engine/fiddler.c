@@ -91,7 +91,8 @@ static int fiddler_place(const struct engine_job *job, struct placement *p, stru
 	double each = (double)all / (double)n_experts;
 	uint64_t n_resident = free_bytes > 0 ? (uint64_t)(free_bytes / each) : 0;
 	n_resident = n_resident < n_experts ? n_resident : n_experts;
-	p->cached_share = (double)n_resident / (double)n_experts;
+	p->cached[0] = (struct place_cached){.memory = (int16_t)gpu, .share = (double)n_resident / (double)n_experts};
+	p->n_cached = 1;
 	p->cache_device = p->rows.spot[0].device;
 	divide_book(p, LEDGER_WEIGHTS, "resident experts", (uint64_t)((double)n_resident * each));
 	divide_book(p, LEDGER_ACTIVATION, "activations",
@@ -148,7 +149,7 @@ static bool experts(void *engine, const struct place_group *g, enum model_group 
 
 	if (group != MODEL_EXPERTS)
 		return false;
-	double near = p->cached_share, n_expert = times / share, rows_each = flops_per_param / 2 / share;
+	double near = p->cached[0].share, n_expert = times / share, rows_each = flops_per_param / 2 / share;
 	double bytes = share * (double)part->bytes, flops = flops_per_param * (double)part->params;
 	double submitted = n_expert * group_operations[MODEL_EXPERTS] * hw_num_value(&s->cost->host_op_s);
 

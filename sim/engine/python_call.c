@@ -13,32 +13,36 @@ struct reader {
 	bool bare_words; /* 22GiB is a string */
 	int depth;
 	struct arena *a;
+	const char *counted; /* where counting of lines and columns got to, and what it came to; NULL: at the beginning */
+	struct err_pos counted_pos;
 };
 
-static struct err_pos pos_of(const struct reader *r, const char *at)
+static struct err_pos pos_of(struct reader *r, const char *at)
 {
-	struct err_pos pos = *r->pos;
-
-	if (pos.col == 0)
-		return pos; /* of an override: it has no place in a file */
-	for (const char *p = r->text; p < at; p++) {
-		pos.col++;
-		if (*p == '\n') {
-			pos.line++;
-			pos.col = r->pos->col;
+	if (r->pos->col == 0)
+		return *r->pos; /* of an override: it has no place in a file */
+	if (!r->counted || at < r->counted) {
+		r->counted = r->text;
+		r->counted_pos = *r->pos;
+	}
+	for (; r->counted < at; r->counted++) {
+		r->counted_pos.col++;
+		if (*r->counted == '\n') {
+			r->counted_pos.line++;
+			r->counted_pos.col = r->pos->col;
 		}
 	}
-	return pos;
+	return r->counted_pos;
 }
 
-static int fail(const struct reader *r, const char *at, struct err *err, const char *what)
+static int fail(struct reader *r, const char *at, struct err *err, const char *what)
 {
 	struct err_pos pos = pos_of(r, at);
 
 	return err_at(err, ERR_INPUT, &pos, "%s", what);
 }
 
-static int expected(const struct reader *r, struct err *err, const char *what)
+static int expected(struct reader *r, struct err *err, const char *what)
 {
 	struct err_pos pos = pos_of(r, r->at);
 
@@ -115,21 +119,27 @@ static struct yaml_node *new_scalar(struct reader *r, const char *at, const char
 
 static int read_value(struct reader *r, struct yaml_node **out, struct err *err);
 
+static bool is_escape(const char *at, char quote)
+{
+	return *at == '\\' && (at[1] == quote || at[1] == '\\');
+}
+
 static int read_string(struct reader *r, const char *begin, struct yaml_node **out, struct err *err)
 {
 	char quote = *r->at;
 	bool triple = r->at[1] == quote && r->at[2] == quote;
-	char *text = arena_strdup(r->a, r->at), *to = text;
+	const char *from = r->at + (triple ? 3 : 1);
 
-	for (r->at += triple ? 3 : 1;; r->at++) {
+	for (r->at = from;; r->at++) {
 		if (!*r->at || (*r->at == '\n' && !triple))
 			return fail(r, begin, err, "this string has no end");
 		if (*r->at == quote && (!triple || (r->at[1] == quote && r->at[2] == quote)))
 			break;
-		if (*r->at == '\\' && (r->at[1] == quote || r->at[1] == '\\'))
-			r->at++;
-		*to++ = *r->at;
+		r->at += is_escape(r->at, quote);
 	}
+	char *text = arena_alloc(r->a, (size_t)(r->at - from) + 1), *to = text;
+	for (; from < r->at; *to++ = *from++)
+		from += is_escape(from, quote);
 	*to = '\0';
 	r->at += triple ? 3 : 1;
 	*out = new_scalar(r, begin, text, true);
@@ -177,14 +187,14 @@ static int read_word(struct reader *r, struct yaml_node **out, struct err *err)
 static int read_number(struct reader *r, struct yaml_node **out)
 {
 	const char *begin = r->at;
-	char *text = arena_strdup(r->a, begin), *to = text;
 
 	while (*r->at && (isdigit((unsigned char)*r->at) || strchr("+-._eE", *r->at) ||
-				 (r->bare_words && isalnum((unsigned char)*r->at)))) {
-		if (*r->at != '_')
-			*to++ = *r->at;
+				 (r->bare_words && isalnum((unsigned char)*r->at))))
 		r->at++;
-	}
+	char *text = arena_alloc(r->a, (size_t)(r->at - begin) + 1), *to = text;
+	for (const char *from = begin; from < r->at; from++)
+		if (*from != '_')
+			*to++ = *from;
 	*to = '\0';
 	*out = new_scalar(r, begin, text, false);
 	return 0;

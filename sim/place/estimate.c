@@ -35,19 +35,29 @@ static void load_route(struct estimate *e, int from, int to, double bytes)
 /* Bytes that a device computes with: once from its own memory, before that from where they live. */
 static void load_use(struct estimate *e, const struct place_spot *spot, double bytes, double flops)
 {
-	const struct placement *p = e->placement;
-	const struct hw_device *d = &p->machine->devices[spot->device];
+	const struct hw_device *d = &e->placement->machine->devices[spot->device];
 
-	if (spot->mode == PLACE_CACHED) {
-		e->memory_bytes[p->machine->devices[p->cache_device].memory] += p->cached_share * bytes;
-		e->flops[p->cache_device] += p->cached_share * flops;
-		bytes *= 1 - p->cached_share;
-		flops *= 1 - p->cached_share;
-	}
 	load_route(e, spot->memory, d->memory, bytes);
 	/* What a kernel reads over the link never enters the device's own memory. */
 	e->memory_bytes[d->memory] += spot->mode == PLACE_ZERO_COPY ? -bytes : bytes;
 	e->flops[spot->device] += flops;
+}
+
+/* The same, where caches have a share of them. */
+static void load_cached(struct estimate *e, const struct place_spot *home, double bytes, double flops)
+{
+	const struct placement *p = e->placement;
+	double left = 1;
+
+	for (int i = 0; i < p->n_cached; i++) {
+		const struct place_cached *c = &p->cached[i];
+		bool near = c->memory == p->machine->devices[p->cache_device].memory;
+		struct place_spot there = {c->memory, near ? p->cache_device : home->device, PLACE_CACHED};
+		load_use(e, &there, c->share * bytes, c->share * flops);
+		left -= c->share;
+	}
+	left = left > 0 ? left : 0;
+	load_use(e, home, left * bytes, left * flops);
 }
 
 void estimate_group(struct estimate *e, int layer, enum model_group g, double share, double rows)
@@ -58,7 +68,7 @@ void estimate_group(struct estimate *e, int layer, enum model_group g, double sh
 	for (int i = 0; i < group->n; i++) {
 		const struct place_part *part = &group->part[i];
 		double flops = g == MODEL_EMBED ? 0 : 2 * rows * share * (double)part->params;
-		load_use(e, &part->spot, share * (double)part->bytes, flops);
+		(part->spot.mode == PLACE_CACHED ? load_cached : load_use)(e, &part->spot, share * (double)part->bytes, flops);
 	}
 }
 

@@ -65,6 +65,14 @@ struct place_group {
 	struct place_part part[PLACE_MAX_PARTS];
 };
 
+#define PLACE_MAX_CACHES 2
+
+/* A cache before the home of what is PLACE_CACHED. */
+struct place_cached {
+	int16_t memory;
+	double share; /* of bytes used in decode, those that were there before their step, and nowhere nearer */
+};
+
 struct expert_plan; /* sim/cache/expert_plan.h */
 
 struct placement {
@@ -79,8 +87,9 @@ struct placement {
 	struct place_group (*group)[MODEL_GROUP_N]; /* by layer; [n_layer] holds embedding and output */
 	struct ledger ledger;                /* rows are the machine's memories, in order */
 	uint64_t ahead_bytes;                /* at most, fetched before a step begins: what staging buffers hold */
-	double cached_share;                 /* of what is cached, the uses in decode that find their bytes near */
-	int16_t cache_device;                /* that computes with those */
+	struct place_cached cached[PLACE_MAX_CACHES]; /* nearest first */
+	int n_cached;
+	int16_t cache_device;                /* that computes with what is cached in its own memory */
 	bool uneven;                         /* decode steps differ by more than their context */
 	const struct expert_plan *experts;   /* what was found where, of an engine that caches experts; else NULL */
 	const void *engine;                  /* the engine's own, for its execution */

@@ -119,4 +119,26 @@ ok 'both offloads' prints "'cpu-offload' and 'disk-offload' exclude each other" 
 ok 'misspelt flag of run_model.py' prints "did you mean 'kv-offload'?" zero place --model facebook/opt-30b --kv-ofload
 ok 'misspelt program' prints "only 'deepspeed ... run_model.py' is known" "$OFFSIM" place --machine server-a100-80gb --model opt-30b -- \
 	deepspeed run_modle.py
+
+# In time and memory that grow with what is pasted, not with its square.
+briefly() { # STATUS ARGUMENT...
+	want=$1
+	shift
+	(ulimit -v 4000000 2>/dev/null; exec timeout 20 "$OFFSIM" predict "$@") >"$tmp/out" 2>"$tmp/err"
+	[ $? -eq "$want" ] || { cut -c1-200 "$tmp/err"; return 1; }
+}
+case $OFFSIM in */asan/* | */tsan/*) ulimit() { :; } ;; esac
+words=$(awk 'BEGIN { while (i++ < 90000) printf "-fa " }')
+list=$(awk 'BEGIN { while (i++ < 25000) printf "\"a\"," }')
+call="infer_auto_device_map(m, no_split_module_classes=["
+ok 'a name of 100000 letters' briefly 2 --machine "$(printf '%100000s' x)" --model llama-2-13b -- llama-server
+# shellcheck disable=SC2086
+ok 'a command of 90000 words' briefly 2 --machine desktop-rtx4090-ddr5 --model llama-2-13b -- llama-server $words
+ok 'a call with a list of 200000' briefly 0 --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant q8_0 \
+	-- "$call" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "])"
+batch() {
+	"$OFFSIM" predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --batch "$1" -- llama-server 2>&1 |
+		grep -qF "batch: '$1' is not a whole number"
+}
+ok 'a number is no YAML' batch '1, prompt: 3'
 finish

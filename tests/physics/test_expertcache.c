@@ -152,6 +152,59 @@ START_TEST(a_perfect_guess_misses_nothing)
 }
 END_TEST
 
+/* Wherever experts are, and whoever guesses and computes: no faster than their bytes can move. */
+START_TEST(none_is_faster_than_its_bound)
+{
+	static const char *const places[] = {"flags.gpu-cache=0 flags.ram-cache=0", "flags.gpu-slots=5 flags.ram-cache=0",
+		"flags.gpu-cache=0 flags.ram-slots=70", "flags.gpu-slots=5 flags.ram-slots=70", "flags.gpu-cache=0", "flags.gpu-slots=70"};
+	static const char *const others[] = {"flags.miss=copy", "flags.miss=cpu flags.policy=lfu", "flags.miss=split flags.policy=static",
+		"flags.lookahead=1", "flags.lookahead=0.6 flags.policy=belady"};
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		for (size_t k = 0; k < ARRAY_LEN(others); k++) {
+			char sets[160];
+			snprintf(sets, sizeof(sets), "%s %s", places[i], others[k]);
+			struct result r = run(CACHED "workload: {prompt: 0, generate: 5, depth: 100}\n", sets, true);
+			if (!(r.value[RESULT_DECODE_TOK_S] <= r.value[RESULT_UPPER_BOUND_TOK_S]))
+				ck_abort_msg("%s: %g tok/s, above the bound of %g", sets, r.value[RESULT_DECODE_TOK_S],
+					r.value[RESULT_UPPER_BOUND_TOK_S]);
+		}
+	}
+}
+END_TEST
+
+/* With its bandwidth, whatever was guessed ahead. */
+START_TEST(what_is_on_the_drive_is_read_from_it)
+{
+	static const char *const sets[] = {"flags.gpu-cache=0 flags.ram-cache=0", "flags.gpu-cache=0 flags.ram-slots=9 flags.lookahead=1",
+		"flags.gpu-cache=0 flags.ram-slots=9 flags.lookahead=1 flags.miss=cpu"};
+
+	for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+		char slow[160];
+		snprintf(slow, sizeof(slow), "%s machine.nvme0.read=2.385GB/s", sets[i]);
+		struct result r = run(CACHED "workload: {prompt: 0, generate: 8, depth: 100}\n", slow, true);
+		double read_bytes = moved(&r, "nvme0.link.d2h");
+		ck_assert_double_gt(read_bytes, 1e9);
+		ck_assert_double_ge(r.value[RESULT_TOTAL_S], read_bytes / 2.385e9);
+	}
+}
+END_TEST
+
+/* A size of more bytes than can be counted is not none. */
+START_TEST(a_cache_larger_than_everything_holds_everything)
+{
+	static const char *const sizes[] = {"flags.gpu-cache=1e18TB", "flags.gpu-cache=1e30GiB", "flags.gpu-slots=65536"};
+
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		char sets[160];
+		snprintf(sets, sizeof(sets), "%s machine.gpu0.memory=48GiB", sizes[i]);
+		struct result r = run(CACHED "workload: {batch: 500, prompt: 0, generate: 2, depth: 0}\n", sets, true);
+		ck_assert_uint_eq(r.cache[0].lookups, 2 * 48 * 128);
+		ck_assert_double_eq(r.cache[0].decode_hit_rate, 0.5);
+	}
+}
+END_TEST
+
 /* Windows stand for all steps about as well as all do. */
 START_TEST(windows_stand_for_steps)
 {
@@ -166,4 +219,6 @@ END_TEST
 
 TEST_MAIN("expertcache", a_miss_is_copied_before_its_kernel, a_miss_is_computed_and_copied_behind,
 	a_miss_is_read_before_it_is_copied, what_is_read_crosses_the_link, more_slots_never_read_more,
-	all_in_is_as_fast_as_resident, belady_reads_least, a_perfect_guess_misses_nothing, windows_stand_for_steps)
+	all_in_is_as_fast_as_resident, belady_reads_least, a_perfect_guess_misses_nothing,
+	none_is_faster_than_its_bound, what_is_on_the_drive_is_read_from_it,
+	a_cache_larger_than_everything_holds_everything, windows_stand_for_steps)

@@ -46,6 +46,7 @@ struct naive {
 	const struct workload *w;
 	const struct cache_ops *ops;
 	uint64_t budget;
+	bool strict;
 	uint32_t b; /* the batch at hand, prefetches among them */
 	bool in[N_ITEMS];
 	uint64_t last[N_ITEMS], lookups[N_ITEMS], clock; /* last: use or arrival */
@@ -128,14 +129,17 @@ static uint64_t naive_batch(struct naive *x)
 		if (x->ops != &cache_static && w->bytes[i] <= x->budget)
 			x->in[i] = true;
 	}
-	while (naive_used(x) > x->budget) {
-		uint32_t v = CACHE_NONE;
-		for (uint32_t i = 0; i < w->n_items; i++)
-			if (x->in[i] && !done[i] && (v == CACHE_NONE || leaves_before(x, i, v)))
-				v = i;
-		if (v == CACHE_NONE)
-			break;
-		x->in[v] = false;
+	/* First the others, then the batch itself. */
+	for (int round = 0; round <= x->strict; round++) {
+		while (naive_used(x) > x->budget) {
+			uint32_t v = CACHE_NONE;
+			for (uint32_t i = 0; i < w->n_items; i++)
+				if (x->in[i] && (round || !done[i]) && (v == CACHE_NONE || leaves_before(x, i, v)))
+					v = i;
+			if (v == CACHE_NONE)
+				break;
+			x->in[v] = false;
+		}
 	}
 	return hits;
 }
@@ -168,8 +172,8 @@ static void check_batch(struct cache *c, struct naive *x, uint32_t first_item)
 	ck_assert_uint_eq(out.missed_bytes, expect_bytes);
 	ck_assert_uint_eq(out.n_missed, n_missed);
 	ck_assert_uint_eq(cache_used_bytes(c), naive_used(x));
-	/* Over the budget only by what the batch touched. */
-	ck_assert(cache_used_bytes(c) <= x->budget || cache_used_bytes(c) <= batch_bytes);
+	/* Over the budget only by what the batch touched, and not even by that where it is strict. */
+	ck_assert(cache_used_bytes(c) <= x->budget || (!x->strict && cache_used_bytes(c) <= batch_bytes));
 	/* The lists: missed in order of first use, evicted were in or have just come, nobody twice. */
 	size_t m = 0;
 	for (uint32_t k = 0; k < w->batch[x->b].n; k++)
@@ -177,12 +181,14 @@ static void check_batch(struct cache *c, struct naive *x, uint32_t first_item)
 			m++;
 	ck_assert_uint_eq(m, out.n_missed);
 	for (size_t e = 0; e < out.n_evicted; e++) {
-		ck_assert(before[out.evicted[e] - first_item] && !x->in[out.evicted[e] - first_item]);
-		before[out.evicted[e] - first_item] = false;
+		uint32_t i = out.evicted[e] - first_item;
+		ck_assert((before[i] || (x->strict && uses(w, x->b, i))) && !x->in[i]);
+		for (size_t k = 0; k < e; k++)
+			ck_assert_uint_ne(out.evicted[k], out.evicted[e]);
 	}
 }
 
-static void agree(uint64_t seed, bool prefetches)
+static void agree(uint64_t seed, bool prefetches, bool strict)
 {
 	gsl_rng *rng = rng_new(seed, 0, RNG_TEST);
 	struct workload *w = calloc(1, sizeof(*w));
@@ -194,9 +200,10 @@ static void agree(uint64_t seed, bool prefetches)
 	for (size_t p = 0; cache_policy_at(p); p++) {
 		struct naive x;
 		naive_start(&x, w, cache_policy_at(p), budget);
+		x.strict = strict;
 		struct cache_config config = {.ops = x.ops, .first_item = (uint32_t)seed % 100, .n_items = w->n_items,
-			.item_bytes = w->bytes, .budget_bytes = budget, .popularity = w->popularity,
-			.next_use = naive_next_use, .next_use_ctx = &x};
+			.item_bytes = w->bytes, .budget_bytes = budget, .strict = strict,
+			.popularity = w->popularity, .next_use = naive_next_use, .next_use_ctx = &x};
 		/* The naive one numbers its items from 0. */
 		config.first_item = x.ops->needs_future ? 0 : config.first_item;
 		struct cache *c = cache_new(&config, &a);
@@ -213,14 +220,21 @@ static void agree(uint64_t seed, bool prefetches)
 START_TEST(as_the_naive_ones)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++)
-		agree(seed, false);
+		agree(seed, false, false);
 }
 END_TEST
 
 START_TEST(as_the_naive_ones_with_prefetches)
 {
 	for (uint64_t seed = 1000; seed <= 1060; seed++)
-		agree(seed, true);
+		agree(seed, true, false);
+}
+END_TEST
+
+START_TEST(as_the_naive_ones_that_hold_their_budget)
+{
+	for (uint64_t seed = 2000; seed <= 2060; seed++)
+		agree(seed, seed % 2, true);
 }
 END_TEST
 
@@ -307,7 +321,7 @@ START_TEST(a_set_is_its_caches)
 	struct arena a;
 
 	arena_init(&a, NULL, NULL);
-	cache_set_init(&set, &config, CACHE_LAYER, 3, &a);
+	cache_set_init(&set, &config, CACHE_LAYER, 3, 0, &a);
 	cache_set_batch(&set, 0, (const uint32_t[]){0, 1, 2}, 3, &out);
 	ck_assert_uint_eq(out.n_missed, 3);
 	ck_assert_uint_eq(cache_set_used_bytes(&set), 15); /* over its share of 10, by the batch itself */
@@ -324,11 +338,30 @@ START_TEST(a_set_is_its_caches)
 	ck_assert_uint_eq(out.missed[0], 9);
 	ck_assert_uint_eq(cache_set_used_bytes(&set), 19);
 
-	cache_set_init(&set, &config, CACHE_GLOBAL, 3, &a);
+	cache_set_init(&set, &config, CACHE_GLOBAL, 3, 0, &a);
 	cache_set_batch(&set, 0, (const uint32_t[]){0, 1, 2}, 3, &out);
 	cache_set_batch(&set, 2, (const uint32_t[]){8, 9, 10}, 3, &out);
 	ck_assert_uint_eq(cache_set_used_bytes(&set), 19);
 	ck_assert_uint_eq(out.evicted[0], 0);
+	arena_release(&a);
+}
+END_TEST
+
+START_TEST(slots_are_as_many_in_each_layer)
+{
+	/* However large the experts of a layer are. */
+	static const uint64_t bytes[9] = {5, 5, 5, 0, 0, 0, 3, 3, 3};
+	struct cache_config config = {.ops = &cache_lru, .n_items = 9, .item_bytes = bytes, .strict = true};
+	struct cache_set set;
+	struct cache_outcome out;
+	struct arena a;
+
+	arena_init(&a, NULL, NULL);
+	cache_set_init(&set, &config, CACHE_LAYER, 3, 2, &a);
+	cache_set_batch(&set, 0, (const uint32_t[]){0, 1, 2}, 3, &out);
+	cache_set_batch(&set, 2, (const uint32_t[]){6, 7, 8}, 3, &out);
+	ck_assert(!cache_set_holds(&set, 0) && cache_set_holds(&set, 1) && cache_set_holds(&set, 2));
+	ck_assert(!cache_set_holds(&set, 6) && cache_set_holds(&set, 7) && cache_set_holds(&set, 8));
 	arena_release(&a);
 }
 END_TEST
@@ -356,4 +389,5 @@ START_TEST(names)
 END_TEST
 
 TEST_MAIN("cache", as_the_naive_ones, as_the_naive_ones_with_prefetches, more_room_never_loses_a_hit_of_lru,
-	none_beats_belady, a_set_is_its_caches, names)
+	as_the_naive_ones_that_hold_their_budget, none_beats_belady, a_set_is_its_caches, slots_are_as_many_in_each_layer,
+	names)
