@@ -75,7 +75,8 @@ static inline void ignore_step(void *ctx, const struct exec_record *r)
 	(void)r;
 }
 
-static inline void list_steps(const char *text, const char *sets, struct listing *l)
+/* Of the step with this number. */
+static inline void list_step(const char *text, const char *sets, uint64_t step, struct listing *l)
 {
 	struct ran ran;
 	struct placement p;
@@ -92,7 +93,7 @@ static inline void list_steps(const char *text, const char *sets, struct listing
 		&ran.arena);
 	l->text[0] = '\0';
 	exec_spans(&x, list_op, l);
-	assert_ok(exec_run(&x, 0, 1, ignore_step, NULL, &err), err);
+	assert_ok(exec_run(&x, step, 1, ignore_step, NULL, &err), err);
 	arena_release(&ran.arena);
 }
 
@@ -102,8 +103,8 @@ static inline void list_steps(const char *text, const char *sets, struct listing
 	"\"intermediate_size\": 3584, \"num_hidden_layers\": 3, \"num_attention_heads\": 8, \"num_key_value_heads\": 2,\n" \
 	"\"vocab_size\": 5003, \"tie_word_embeddings\": false, \"torch_dtype\": \"float16\"}\n"
 
-/* The operations of the first step of a scenario with this config.json as its model. */
-static inline void check_order(const char *model_json, const char *scenario, const char *want)
+/* The operations of a step of a scenario with this config.json as its model. */
+static inline void check_order_of(uint64_t step, const char *model_json, const char *scenario, const char *want)
 {
 	char path[64], renamed[80], text[4096];
 	struct listing l;
@@ -112,9 +113,15 @@ static inline void check_order(const char *model_json, const char *scenario, con
 	snprintf(renamed, sizeof(renamed), "%s.json", path);
 	ck_assert_int_eq(rename(path, renamed), 0);
 	snprintf(text, sizeof(text), "model: %s\nquant: f16\n%s", renamed, scenario);
-	list_steps(text, NULL, &l);
+	list_step(text, NULL, step, &l);
 	unlink(renamed);
 	ck_assert_str_eq(l.text, want);
+}
+
+/* Of the first step. */
+static inline void check_order(const char *model_json, const char *scenario, const char *want)
+{
+	check_order_of(0, model_json, scenario, want);
 }
 
 #endif

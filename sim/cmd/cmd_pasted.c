@@ -1,7 +1,10 @@
 #include "sim/cmd/cmd_pasted.h"
 
+#include <ctype.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/suggest.h"
 
@@ -16,18 +19,31 @@ const char pasted_usage[] =
 
 #define PROGRAM_WORDS 3
 
+/* How a program names what is no flag of its engine: model and workload. */
+enum dialect { DIALECT_SERVER = 1, DIALECT_BENCH = 2, DIALECT_FLEXGEN = 4, DIALECT_ZERO = 8 };
+
 /* The words that a command line begins with; of the first any folder before it is passed over. */
 static const struct program {
 	const char *word[PROGRAM_WORDS];
 	const char *engine;
+	enum dialect dialect;
 	bool model_follows; /* as the first word behind them that is no flag */
+	const char *script; /* named further on: a launcher's own flags come before it */
 } programs[] = {
-	{{"llama-server"}, "llama.cpp", false}, {{"llama-cli"}, "llama.cpp", false}, {{"llama-bench"}, "llama.cpp", false},
-	{{"llama-batched-bench"}, "llama.cpp", false}, {{"llama-completion"}, "llama.cpp", false},
-	{{"vllm", "serve"}, "vllm", true}, {{"python", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", false},
-	{{"python3", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", false},
-	{{"python", "-m", "sglang.launch_server"}, "sglang", false},
-	{{"python3", "-m", "sglang.launch_server"}, "sglang", false},
+	{{"llama-server"}, "llama.cpp", DIALECT_SERVER, false, NULL}, {{"llama-cli"}, "llama.cpp", DIALECT_SERVER, false, NULL},
+	{{"llama-bench"}, "llama.cpp", DIALECT_BENCH, false, NULL},
+	{{"llama-batched-bench"}, "llama.cpp", DIALECT_SERVER, false, NULL},
+	{{"llama-completion"}, "llama.cpp", DIALECT_SERVER, false, NULL},
+	{{"vllm", "serve"}, "vllm", DIALECT_SERVER, true, NULL},
+	{{"python", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", DIALECT_SERVER, false, NULL},
+	{{"python3", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", DIALECT_SERVER, false, NULL},
+	{{"python", "-m", "sglang.launch_server"}, "sglang", DIALECT_SERVER, false, NULL},
+	{{"python3", "-m", "sglang.launch_server"}, "sglang", DIALECT_SERVER, false, NULL},
+	{{"python", "-m", "flexllmgen.flex_opt"}, "flexgen", DIALECT_FLEXGEN, false, NULL},
+	{{"python3", "-m", "flexllmgen.flex_opt"}, "flexgen", DIALECT_FLEXGEN, false, NULL},
+	{{"flexllmgen.flex_opt"}, "flexgen", DIALECT_FLEXGEN, false, NULL},
+	{{"deepspeed"}, "zero-inference", DIALECT_ZERO, false, "run_model.py"},
+	{{"run_model.py"}, "zero-inference", DIALECT_ZERO, false, NULL},
 };
 
 static const char *without_folder(const char *word)
@@ -46,6 +62,17 @@ static int n_words(const struct program *g)
 	return n;
 }
 
+/* How many words the program takes up, its script with them; 0 where that is missing. */
+static int length(const struct pasted *p, const struct program *g)
+{
+	if (!g->script)
+		return n_words(g);
+	for (int i = n_words(g); i < p->argc; i++)
+		if (strcmp(without_folder(p->argv[i]), g->script) == 0)
+			return i + 1;
+	return 0;
+}
+
 static const struct program *find_program(const struct pasted *p)
 {
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
@@ -53,7 +80,7 @@ static const struct program *find_program(const struct pasted *p)
 		int k = 0, n = n_words(g);
 		while (k < n && k < p->argc && strcmp(k ? p->argv[k] : without_folder(p->argv[0]), g->word[k]) == 0)
 			k++;
-		if (k == n)
+		if (k == n && length(p, g) > 0)
 			return g;
 	}
 	return NULL;
@@ -80,6 +107,9 @@ static int unknown_program(const struct pasted *p)
 	/* "python -m x": which module it is; "vllm x": which command. */
 	if (p->argc > 2 && strncmp(begin, "python", 6) == 0 && strcmp(p->argv[1], "-m") == 0)
 		begin = p->argv[2];
+	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
+		if (programs[i].script && strcmp(begin, programs[i].word[0]) == 0)
+			return cmd_usage_error(p->command, "of '%s' only '%s ... %s' is known", begin, begin, programs[i].script);
 	suggest_init(&s, begin);
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
 		const struct program *g = &programs[i];
@@ -105,24 +135,28 @@ static const char *quoted(struct arena *a, const char *word)
 
 /* The words behind the program, as the text of `flags:`. What names the model or the workload is taken out, and blanks
    left where it was. */
-static const char *flags_text(struct pasted *p, int argc, char **argv, bool bench)
+static const char *flags_text(struct pasted *p, int argc, char **argv, enum dialect dialect)
 {
 	static const struct {
 		const char *name;
-		bool bench;
+		int dialects;
 		size_t field;
 	} taken[] = {
-		{"-m", false, offsetof(struct pasted, model)}, {"--model", false, offsetof(struct pasted, model)},
-		{"--model-path", false, offsetof(struct pasted, model)},
-		{"-p", true, offsetof(struct pasted, prompt)}, {"-n", true, offsetof(struct pasted, generate)},
-		{"-d", true, offsetof(struct pasted, depth)},
+		{"-m", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, model)},
+		{"--model", ~0, offsetof(struct pasted, model)},
+		{"--model-path", DIALECT_SERVER, offsetof(struct pasted, model)},
+		{"-p", DIALECT_BENCH, offsetof(struct pasted, prompt)}, {"-n", DIALECT_BENCH, offsetof(struct pasted, generate)},
+		{"-d", DIALECT_BENCH, offsetof(struct pasted, depth)},
+		{"--prompt-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, prompt)},
+		{"--gen-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, generate)},
+		{"--batch-size", DIALECT_ZERO, offsetof(struct pasted, batch)},
 	};
 	const char *text = "";
 
 	for (int i = 0; i < argc; i++) {
 		bool took = false;
 		for (size_t k = 0; k < ARRAY_LEN(taken) && i + 1 < argc; k++) {
-			if (strcmp(argv[i], taken[k].name) || (taken[k].bench && !bench))
+			if (strcmp(argv[i], taken[k].name) || !(taken[k].dialects & (int)dialect))
 				continue;
 			const char **field = (const char **)((char *)p + taken[k].field);
 			if (!*field)
@@ -164,9 +198,61 @@ static int take_dtype(struct pasted *p, const struct engine_ops *e, const char *
 	return err_at(err, ERR_INPUT, &dtype->pos, "dtype '%s' is not known; float16, bfloat16 or float32", dtype->text);
 }
 
+/* The value of "--name V" or "--name=V" among words; NULL when it is not there. */
+static const char *option_value(int argc, char **argv, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (int i = 0; i < argc; i++) {
+		if (strcmp(argv[i], name) == 0)
+			return i + 1 < argc ? argv[i + 1] : "";
+		if (strncmp(argv[i], name, len) == 0 && argv[i][len] == '=')
+			return argv[i] + len + 1;
+	}
+	return NULL;
+}
+
 static const char *or_else(const char *s, const char *def)
 {
 	return s ? s : def;
+}
+
+/* "facebook/opt-30b" is a name of the hub, whose last part the cards go by; a path is left alone. */
+static void take_hub_name(struct pasted *p)
+{
+	const char *slash = strchr(p->model, '/');
+
+	if (!slash || slash == p->model || strchr(slash + 1, '/') || access(p->model, F_OK) == 0)
+		return;
+	char *name = arena_strdup(&p->arena, slash + 1);
+	for (char *c = name; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	p->model = name;
+}
+
+/* What FlexGen's and run_model.py's flags say of workload and weights, and those programs' defaults. */
+static void take_offload_words(struct pasted *p, int argc, char **argv, enum dialect dialect)
+{
+	const char *bits = option_value(argc, argv, "--quant_bits");
+
+	if (p->model)
+		take_hub_name(p);
+	if (dialect == DIALECT_FLEXGEN) {
+		/* What is no number of batches is for the engine to refuse. */
+		long size = strtol(or_else(option_value(argc, argv, "--gpu-batch-size"), "4"), NULL, 10);
+		long n = strtol(or_else(option_value(argc, argv, "--num-gpu-batches"), "1"), NULL, 10);
+		bool compress = false;
+		for (int i = 0; i < argc; i++)
+			compress = compress || strcmp(argv[i], "--compress-weight") == 0;
+		if (!p->batch && size > 0 && n > 0 && size <= 1000000 / n)
+			p->batch = arena_printf(&p->arena, "%ld", size * n);
+		p->quant = or_else(p->quant, compress ? "flexgen-int4-g64" : "f16");
+	} else {
+		bits = or_else(bits, or_else(option_value(argc, argv, "--quant-bits"), "16"));
+		p->quant = or_else(p->quant, strcmp(bits, "4") == 0 ? "zero-int4-g64" : "f16");
+	}
+	p->prompt = or_else(p->prompt, "512");
+	p->generate = or_else(p->generate, "32");
 }
 
 /* A word as YAML: nothing in it has a meaning. */
@@ -207,7 +293,7 @@ int pasted_load(struct pasted *p)
 		const struct program *g = find_program(p);
 		if (!g)
 			return unknown_program(p);
-		int n = n_words(g);
+		int n = length(p, g);
 		engine = g->engine;
 		if (g->model_follows && n < p->argc && p->argv[n][0] != '-') {
 			if (!p->model)
@@ -216,7 +302,13 @@ int pasted_load(struct pasted *p)
 		}
 		for (int i = 0; i < n; i++)
 			col += (int)strlen(p->argv[i]) + 1;
-		flags = flags_text(p, p->argc - n, p->argv + n, strcmp(g->word[0], "llama-bench") == 0);
+		flags = flags_text(p, p->argc - n, p->argv + n, g->dialect);
+		if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))
+			take_offload_words(p, p->argc - n, p->argv + n, g->dialect);
+		/* The launcher's own word on how many GPUs there are. */
+		const char *gpus = g->script ? option_value(n - 1, p->argv, "--num_gpus") : NULL;
+		if (gpus)
+			flags = arena_printf(&p->arena, "%s --num_gpus %s", flags, gpus);
 	}
 	if (!p->model)
 		return cmd_usage_error(p->command, "which model? --model NAME%s", called ? "" :

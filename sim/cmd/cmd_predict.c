@@ -9,7 +9,8 @@ static void usage(void)
 {
 	printf("usage: offsim predict --machine M [--model NAME] [--quant Q] [OPTIONS] -- ENGINE COMMAND LINE\n"
 	       "\n"
-	       "Predicts what a command line of an engine, pasted as typed, would give. For accelerate and transformers that\n"
+	       "Predicts what a command line of an engine, pasted as typed, would give: of llama.cpp's programs, of FlexGen\n"
+	       "(python3 -m flexllmgen.flex_opt ...), of DeepSpeed (deepspeed ... run_model.py ...). For accelerate it\n"
 	       "is the text of the call that makes the device map: infer_auto_device_map(...), from_pretrained(...),\n"
 	       "load_checkpoint_and_dispatch(...) or cpu_offload(...).\n"
 	       "\n"
@@ -22,7 +23,9 @@ static void usage(void)
 	       "example: offsim predict --machine server-8xh100 -- vllm serve llama-3.1-70b --tensor-parallel-size 4\n"
 	       "         offsim predict --machine desktop-rtx4090-ddr5 --model llama-3.1-70b --quant q4_0 -- llama-server -ngl 40\n"
 	       "         offsim predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \\\n"
-	       "             'infer_auto_device_map(model, max_memory={0: \"22GiB\", \"cpu\": \"64GiB\"})'\n",
+	       "             'infer_auto_device_map(model, max_memory={0: \"22GiB\", \"cpu\": \"64GiB\"})'\n"
+	       "         offsim predict --machine gcp-t4-208gb -- python3 -m flexllmgen.flex_opt --model facebook/opt-30b \\\n"
+	       "             --percent 20 80 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3 --cpu-cache-compute\n",
 		pasted_usage);
 }
 

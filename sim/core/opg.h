@@ -37,7 +37,7 @@
  *	cap=0          bytes a second that it gets at most; 0: no such limit. charge=-1: the resource that sets it
  *	amount=BYTES   what flows, where that is something else (arithmetic alone: FLOPs)
  *	bytes=0        bytes to move. More than the buffer holds: round it again
- *	from, at=0     buffer they are read from, and the place in it
+ *	from, at=0     buffer they are read from, and the place in it; a kernel's may be in another memory: it reads over the link
  *	to, into=0     copies: buffer they are written to, and the place in it
  *	pinned=1       0: through the driver's staging buffer, for its memory is pageable
  *	via=-1         memory that they are written to and read from on the way

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/suggest.h"
 
@@ -17,6 +18,8 @@ static const struct engine_ops *const engines[] = {
 	&engine_sequoia,
 	&engine_fiddler,
 	&engine_airllm,
+	&engine_flexgen,
+	&engine_zero_inference,
 };
 
 const struct engine_ops *engine_at(size_t i)
@@ -72,6 +75,8 @@ static int unknown_flag(const struct engine_ops *e, const char *word, const char
 	suggest_init(&s, key);
 	for (size_t i = 0; i < e->n_flags; i++)
 		suggest_offer(&s, e->flag[i].key);
+	for (size_t i = 0; i < e->n_aliases; i++)
+		suggest_offer(&s, e->alias[i].name);
 	return err_at(err, ERR_INPUT, pos, "unknown flag '%s' of %s%s", word, e->name,
 		suggest_text(&s, near, sizeof(near)));
 }
@@ -136,12 +141,22 @@ static struct err_pos word_pos(const struct words *w, const char *word)
 	return pos;
 }
 
-/* The next word if it is a number that switches a flag on or off, as llama-bench writes it: "-nkvo 1". */
+/* The next word, in lower case, if it switches a flag on or off: "-nkvo 1" of llama-bench, "--overlap False" of Python. */
 static char *next_switch(struct words *w)
 {
+	static const char *const words[] = {"0", "1", "false", "true"};
 	const char *ahead = w->at + strspn(w->at, " \t\n");
+	size_t len = strcspn(ahead, " \t\n");
 
-	return (*ahead == '0' || *ahead == '1') && (!ahead[1] || strchr(" \t\n", ahead[1])) ? next_word(w) : NULL;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (len != strlen(words[i]) || strncasecmp(ahead, words[i], len) != 0)
+			continue;
+		char *word = next_word(w);
+		for (char *c = word; *c; c++)
+			*c = (char)tolower((unsigned char)*c);
+		return word;
+	}
+	return NULL;
 }
 
 /* Enters one flag and its value into the map, taking the value from the words when it has none yet. */
@@ -174,6 +189,8 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 	}
 	if (!value && row->kind == PARAM_KIND_FLAG)
 		value = next_switch(w);
+	for (const char *more; e->several && strcmp(key, e->several) == 0 && (more = next_value(w));)
+		value = arena_printf(a, "%s %s", value, more);
 
 	struct yaml_node *n = yaml_get(map, key);
 	if (n && e->repeats && strcmp(key, e->repeats) == 0) {

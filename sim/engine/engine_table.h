@@ -45,6 +45,7 @@ struct engine_ops {
 	const struct engine_ignored *ignored;
 	size_t n_ignored;
 	const char *bare;     /* a flag that may stand without its value and then means "on"; NULL: none */
+	const char *several;  /* a flag whose value is all the words up to the next flag; NULL: none */
 	const char *repeats;  /* a flag whose values add up, joined by commas; NULL: none */
 	const struct python_function *call; /* its flags may be the text of a call of one of these */
 	size_t n_calls;
@@ -60,7 +61,8 @@ struct engine_ops {
 };
 
 extern const struct engine_ops engine_accelerate, engine_airllm, engine_deepspeed_tp, engine_expertcache, engine_fiddler,
-	engine_ideal, engine_llamacpp, engine_sequoia, engine_sglang, engine_transformers, engine_vllm;
+	engine_flexgen, engine_ideal, engine_llamacpp, engine_sequoia, engine_sglang, engine_transformers, engine_vllm,
+	engine_zero_inference;
 
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);

@@ -66,6 +66,9 @@ static const struct field {
 	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), false, true},
 	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), false, true},
 	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), false, true},
+	{"host_memory", "copy", UNIT_FRACTION, offsetof(struct cost, host_copy), false, true},
+	{"host_memory", "attention", UNIT_FRACTION, offsetof(struct cost, host_attention), false, true},
+	{"helpers", "relay", UNIT_BYTES_RATE, offsetof(struct cost, relay_bytes_s), false, true},
 };
 
 struct written {
@@ -82,7 +85,8 @@ static int read_number(const struct yaml_node *node, const struct field *f, stru
 	struct err *err)
 {
 	const struct param table[] = {
-		{"value", PARAM_KIND_REAL, f->dim, offsetof(struct written, value), NULL, true, 0, 1e3, NULL, ""},
+		{"value", PARAM_KIND_REAL, f->dim, offsetof(struct written, value), NULL, true, 0,
+			f->dim == UNIT_BYTES_RATE ? 1e15 : 1e3, NULL, ""},
 		PARAM_REAL(struct written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -497,7 +501,8 @@ static struct cost_rate *copy_rates(const struct cost_rate *rows, int n, struct 
 {
 	struct cost_rate *copy = arena_array(a, struct cost_rate, (size_t)n);
 
-	memcpy(copy, rows, (size_t)n * sizeof(*rows));
+	for (int i = 0; i < n; i++)
+		copy[i] = rows[i];
 	return copy;
 }
 

@@ -65,7 +65,8 @@ struct cost {
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
 	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
-	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce. */
+	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce,
+	   host_memory, helpers. */
 	struct hw_num host_op_s;                  /* the host's part of one operation, where it launches one by one */
 	struct hw_num layer_s;                    /* the host between two layers */
 	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
@@ -73,6 +74,9 @@ struct cost {
 	/* All-reduce of two ranks, beside its bytes: over NVLink, PCIe from GPU to GPU, PCIe through host memory; what each
 	   further rank adds. */
 	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s, reduce_rank_s;
+	/* What the main thread does itself, of the memory's rate: copies within it, attention in 32 bits. */
+	struct hw_num host_copy, host_attention;
+	struct hw_num relay_bytes_s;              /* helpers copy from a pinned buffer to fresh memory */
 };
 
 /* Reads hw/kernels/NAME.yaml for a machine. Every number must be there, and rows for the CPU's instruction set, but for groups

@@ -160,7 +160,8 @@ op_ref exec_join(struct exec *x, op_ref a, op_ref b)
 	return add(x, EXEC_JOIN, &op, (struct exec_added){0}, a, b);
 }
 
-op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2)
+static op_ref add_copy(struct exec *x, int from, int to, double bytes, bool pinned, bool aside, op_ref after,
+	op_ref after2)
 {
 	struct platform_path path;
 	struct sim_op op;
@@ -168,8 +169,18 @@ op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op
 	if (bytes <= 0)
 		return exec_join(x, after, after2);
 	platform_copy(&x->platform, from, to, bytes, pinned, x->overheads, &path, &op);
-	op.stream = op.unit;
+	op.stream = aside ? SIM_NONE : op.unit;
 	return add(x, EXEC_COPY, &op, (struct exec_added){.from = from, .to = to, .pinned = pinned}, after, after2);
+}
+
+op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2)
+{
+	return add_copy(x, from, to, bytes, pinned, false, after, after2);
+}
+
+op_ref exec_copy_aside(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2)
+{
+	return add_copy(x, from, to, bytes, pinned, true, after, after2);
 }
 
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2)
@@ -180,7 +191,9 @@ op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work,
 	if (work->bytes <= 0 && work->flops <= 0)
 		return exec_wait(x, work->latency_s, exec_join(x, after, after2));
 	platform_kernel(&x->platform, device, work, &path, &op);
-	return add(x, EXEC_KERNEL, &op, (struct exec_added){.device = device, .work = work}, after, after2);
+	struct exec_added what = {
+		.from = x->placement->machine->devices[device].memory, .device = device, .work = work};
+	return add(x, EXEC_KERNEL, &op, what, after, after2);
 }
 
 op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, const struct platform_work *work,
@@ -190,7 +203,7 @@ op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share
 	struct sim_op op;
 
 	platform_kernel_far(&x->platform, device, memory, rate_share, work, &path, &op);
-	return add(x, EXEC_KERNEL, &op, (struct exec_added){.device = device, .work = work}, after, after2);
+	return add(x, EXEC_KERNEL, &op, (struct exec_added){.from = memory, .device = device, .work = work}, after, after2);
 }
 
 op_ref exec_send(struct exec *x, int from, int to, double bytes, bool direct, op_ref after)

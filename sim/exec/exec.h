@@ -69,7 +69,7 @@ static inline enum exec_of exec_tag_of(uint32_t tag)
 struct exec_added {
 	op_ref ref, after[2];           /* after: 0 where there is none */
 	const struct sim_op *op;        /* its tag says what it is */
-	int from, to;                   /* copies: memories */
+	int from, to;                   /* memories of a copy; from: that a kernel reads, too */
 	bool pinned;
 	int device;                     /* kernels */
 	const struct platform_work *work;
@@ -125,6 +125,8 @@ void exec_label(struct exec *x, int layer, enum model_group g);
 enum exec_of exec_moves(struct exec *x, enum exec_of of);
 /* A copy, in the stream of its unit. Waits for `after` (0: nothing) besides. With no bytes it only joins the two. */
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
+/* The same in no stream: it takes its turn at the unit when what it waits for has ended. */
+op_ref exec_copy_aside(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
 /* A kernel on a device, no stream; with neither bytes nor flops it only joins the two, after its latency. */
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2);
 /* The same with its bytes in another memory, which it reads over the link; it has some. rate_share: of the link's rate. */

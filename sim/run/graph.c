@@ -154,7 +154,7 @@ static uint64_t placed_bytes(const struct recorder *r, uint32_t tag, int memory,
 
 	*type = p->kv_types.k ? p->kv_types.k->name : "-";
 	if (exec_tag_of(tag) == EXEC_CACHE)
-		return p->kv[layer].memory == memory ? p->kv_sequences *
+		return layer < (int)p->model->n_layer && p->kv[layer].memory == memory ? p->kv_sequences *
 				kvcache_layer_bytes(&p->model->layers[layer], p->kv_context, &p->kv_types) :
 						       0;
 	const struct place_group *g = &p->group[layer][exec_tag_group(tag)];
@@ -299,7 +299,7 @@ static void fill_kernel(struct recorder *r, struct opg_op *o, const struct exec_
 	o->device = added->device;
 	o->threads = work->threads ? work->threads : d->cores;
 	if (o->bytes > 0)
-		find_source(r, o, added->op->tag, d->memory);
+		find_source(r, o, added->op->tag, added->from);
 	if (r->kernels && o->from != OPG_NONE && exec_tag_of(added->op->tag) == EXEC_WEIGHTS)
 		o->type = r->g->buffers.at[o->from].type;
 }

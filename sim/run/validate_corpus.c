@@ -65,7 +65,7 @@ static const char *engine_for(const char *name)
 {
 	static const char *const map[][2] = {
 		{"llama.cpp", "llama.cpp"}, {"llama-cpp-python", "llama.cpp"}, {"ollama", "llama.cpp"},
-		{"accelerate", "accelerate"},
+		{"accelerate", "accelerate"}, {"flexgen", "flexgen"}, {"zero-inference", "zero-inference"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
@@ -89,6 +89,23 @@ static void add_gpu(struct text *t, int n, const char *part, const char *link)
 		add(t, "  gpu%d: {part: %s, link: {width: %u}}\n", n, part, width);
 	else
 		add(t, "  gpu%d: %s\n", n, part);
+}
+
+/* What joins several cards of a part that has it, where nothing is said: they are sold in such boards. */
+static void add_nvlink(struct text *t, const char *gpus)
+{
+	static const char *const links[][2] = {{"v100-sxm", "nvlink-2"}, {"v100-32gb", "nvlink-2"}, {"a100-sxm", "nvlink-3"},
+		{"a100-80gb", "nvlink-3"}, {"a100-40gb", "nvlink-3"}, {"h100-sxm", "nvlink-4"}, {"h100-80gb", "nvlink-4"},
+		{"h200", "nvlink-4"}, {"b200", "nvlink-5"}};
+	const char *star = strchr(gpus, '*');
+
+	for (size_t i = 0; star && strtol(gpus, NULL, 10) > 1 && i < ARRAY_LEN(links); i++) {
+		if (strncmp(star + 1, links[i][0], strlen(links[i][0])) != 0)
+			continue;
+		add(t, "  nvlink: %s\n", links[i][1]);
+		assume(t, "NVLink");
+		return;
+	}
 }
 
 /* "2*rtx-3090+rtx-4090": n cards of a part each; link "pcie-4x16/pcie-4x4" names them one by one, the last for all others. */
@@ -118,6 +135,7 @@ static void add_gpus(struct text *t, const char *gpus, const char *link)
 			link = next ? next + 1 : link;
 		}
 	}
+	add_nvlink(t, gpus);
 }
 
 static bool is_unified(const struct source_row *r)
@@ -214,7 +232,8 @@ static int add_disk(struct text *t, const struct source_row *r, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcmp(disk, words[i][0]) == 0)
 			part = words[i][1];
-	if (!part && (*disk || strstr(r->at[COL_FLAGS], "disk_gib"))) {
+	if (!part && (*disk || strstr(r->at[COL_FLAGS], "disk_gib") ||
+			strstr(r->at[COL_FLAGS], "--disk-offload"))) {
 		part = *disk ? "generic-nvme" : "nvme-gen3"; /* without a word: a drive of its time */
 		assume(t, "drive");
 	}
@@ -229,8 +248,6 @@ static int add_machine(struct text *t, const struct source_row *r, struct err *e
 
 	add(t, "machine:\n  name: corpus\n");
 	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK]);
-	if (validate_gpu_engine(r->at[COL_ENGINE]) && validate_gpu_nvlink(r->at[COL_GPUS]))
-		add(t, "  nvlink: %s\n", validate_gpu_nvlink(r->at[COL_GPUS]));
 	if (*cpu)
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", cpu, *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
 	else
@@ -356,6 +373,10 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
 	else if (validate_gpu_engine(r->at[COL_ENGINE]))
 		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
+	else if (strcmp(engine, "flexgen") == 0)
+		add(t, "flags: '%s'\n", validate_flexgen_flags(r->at[COL_FLAGS], t->arena));
+	else if (strcmp(engine, "zero-inference") == 0)
+		add(t, "flags: '%s'\n", validate_zero_flags(r->at[COL_FLAGS], t->arena, &t->assumed));
 	else
 		add_llamacpp_flags(t, r);
 	add_workload(t, r, metric);

@@ -65,22 +65,6 @@ const char *validate_gpu_flags(const char *engine, const char *flags, const char
 	return arena_printf(a, "flags: '%s'\n", without_remarks(flags, a));
 }
 
-const char *validate_gpu_nvlink(const char *gpus)
-{
-	static const char *const sxm[][2] = {
-		{"v100-sxm", "nvlink-2"}, {"a100-sxm", "nvlink-3"}, {"a100-80gb", "nvlink-3"}, {"a100-40gb", "nvlink-3"},
-		{"h100-sxm", "nvlink-4"}, {"h100-80gb", "nvlink-4"}, {"h200", "nvlink-4"}, {"b200", "nvlink-5"},
-	};
-	const char *star = strchr(gpus, '*');
-
-	if (strtol(gpus, NULL, 10) < 2 || !star)
-		return NULL;
-	for (size_t i = 0; i < ARRAY_LEN(sxm); i++)
-		if (strncmp(star + 1, sxm[i][0], strlen(sxm[i][0])) == 0)
-			return sxm[i][1];
-	return NULL;
-}
-
 bool validate_gpu_prefix(const char *flags, const char *prompt, const char *batch, const char *generate,
 	struct validate_gpu_prefix *out)
 {

@@ -1,6 +1,6 @@
 /*
  * validate_gpu.h - inside sim/run: rows of a corpus whose engines run on GPUs alone (vLLM, transformers, ...): the corpus'
- * dialects of flags as ours, and what their machines have.
+ * dialects of flags as ours.
  */
 #ifndef SIM_RUN_VALIDATE_GPU_H
 #define SIM_RUN_VALIDATE_GPU_H
@@ -13,8 +13,6 @@
 const char *validate_gpu_engine(const char *name);
 /* The flags of a row as `flags:`. */
 const char *validate_gpu_flags(const char *engine, const char *flags, const char *kv_dtype, struct arena *a);
-/* What joins several cards of a kind: the name of a link's part, NULL when they only reach each other through the host. */
-const char *validate_gpu_nvlink(const char *gpus);
 /* Requests whose prompts begin as earlier ones did ("prefix_hit=0.4"): whole blocks of that are cached, and at least one token
    is computed. */
 struct validate_gpu_prefix {

@@ -21,4 +21,8 @@ int validate_read_llama(const char *path, const struct validate_options *o, stru
 
 void validate_summarise(const struct validate *v, enum validate_metric m, struct validate_summary *s, struct arena *a);
 
+/* The flags of a row of the corpus as the engine's own; what was assumed is appended. */
+const char *validate_flexgen_flags(const char *flags, struct arena *a);
+const char *validate_zero_flags(const char *flags, struct arena *a, const char **assumed);
+
 #endif

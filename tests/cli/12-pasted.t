@@ -78,4 +78,45 @@ ok 'an unknown connector' says 2 "only OffloadingConnector" serves --kv-transfer
 ok 'no GPU' says 2 'the machine has no GPU' "$OFFSIM" predict --machine cpu-epyc9654 -- vllm serve llama-3.1-8b
 ok 'what would fit' says 3 'this would fit: --cpu-offload-gb' "$OFFSIM" predict --machine server-h100 -- \
 	vllm serve llama-3.1-70b
+
+# FlexGen: starter, module, the hub's name, the block as the batch; DeepSpeed: launcher, script, workload.
+flexgen() { # COMMAND [WORD...]
+	flexgen_command=$1
+	shift
+	"$OFFSIM" "$flexgen_command" --machine gcp-t4-208gb -- python3 -m flexllmgen.flex_opt --model facebook/opt-30b "$@"
+}
+zero() { # COMMAND [WORD...]
+	zero_command=$1
+	shift
+	"$OFFSIM" "$zero_command" --machine server-a100-80gb -- deepspeed --num_gpus 1 run_model.py "$@"
+}
+prints() { # TEXT COMMAND...
+	prints_text=$1
+	shift
+	"$@" >"$tmp/out" 2>&1
+	grep -qF -- "$prints_text" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+block='--percent 0 100 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3'
+# shellcheck disable=SC2086
+{
+ok 'the block is the batch' prints 'batch 144, prompt 512, generate 32' flexgen place $block
+ok 'workload of flex_opt' prints 'batch 4, prompt 256, generate 8' flexgen place --prompt-len 256 --gen-len 8
+ok 'predict' prints 'end to end' flexgen predict $block --cpu --debug fewer_batch --path _DUMMY_
+ok 'what would fit' prints '--percent 25 75 0 100 0 100 would keep 4.6 GiB' flexgen place $block
+ok '4 bits' prints 'opt-30b flexgen-int4-g64' flexgen place $block --compress-weight --compress-cache
+ok 'switches of Python' prints 'does not fit' flexgen place --overlap False --pin-weight 0
+}
+ok 'does not fit' fails 3 flexgen predict
+ok 'five shares' prints "flag 'percent' is six numbers" flexgen place --percent 20 80 0 100 0
+ok 'shares above 100' prints "flag 'percent': 60 and 50 are more than 100" flexgen place --percent 60 50 0 100 0 100
+ok 'misspelt flag of flex_opt' prints "unknown flag '--percen' of flexgen; did you mean 'percent'?" flexgen place --percen 1
+ok 'no argument of its own' prints "'x' is no flag of flexgen" flexgen place --compress-cache x
+ok 'run_model.py' prints 'batch 8, prompt 512, generate 32' zero predict --model bigscience/bloom-176b --batch-size 8 \
+	--cpu-offload --quant_bits 4 --kv-offload
+ok 'resident parameters' prints 'gpu_resident_params=' zero place --model facebook/opt-30b --cpu-offload
+ok 'both offloads' prints "'cpu-offload' and 'disk-offload' exclude each other" zero place --model facebook/opt-30b \
+	--cpu-offload --disk-offload
+ok 'misspelt flag of run_model.py' prints "did you mean 'kv-offload'?" zero place --model facebook/opt-30b --kv-ofload
+ok 'misspelt program' prints "only 'deepspeed ... run_model.py' is known" "$OFFSIM" place --machine server-a100-80gb --model opt-30b -- \
+	deepspeed run_modle.py
 finish

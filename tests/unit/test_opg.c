@@ -126,6 +126,19 @@ START_TEST(experts_are_the_same)
 }
 END_TEST
 
+START_TEST(others_are_the_same)
+{
+	static const char *const engines[] = {"vllm", "sglang", "hf-transformers", "airllm"};
+	char text[256];
+
+	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+		snprintf(text, sizeof(text), "model: llama-2-7b\nquant: f16\nmachine: desktop-rtx4090-ddr5\nengine: %s\n" WORK,
+			engines[i]);
+		check_same(text);
+	}
+}
+END_TEST
+
 START_TEST(drive_is_the_same)
 {
 	check_same("model: llama-2-13b\nquant: f16\nengine: ideal\nworkload: {prompt: 0, generate: 9}\n"
@@ -310,5 +323,5 @@ START_TEST(a_missing_file)
 END_TEST
 
 TEST_MAIN("opg", streamed_is_the_same, llamacpp_is_the_same, rows_are_the_same, accelerate_is_the_same, experts_are_the_same,
-	drive_is_the_same, staging_is_as_the_engine_has_it, the_least_is_read, malformed_is_refused_by_line,
+	others_are_the_same, drive_is_the_same, staging_is_as_the_engine_has_it, the_least_is_read, malformed_is_refused_by_line,
 	cut_anywhere_is_refused, a_missing_file)
