@@ -188,12 +188,17 @@ static double spread(const struct reader *r, const struct sample *s)
 	return fmin(stats_spread(median(r, s), stats_next80(s->seconds, s->n, r->a)), 2);
 }
 
+/* NULL, and a note, when the samples make no number of it, such as a rate of no bytes. */
 static struct gpu_constant *add(struct reader *r, int device, const char *prefix, const char *key, enum unit_dim dim, double value,
 	double relative, size_t n, const char *what)
 {
 	struct gpu_constant c = {.device = device, .key = key, .dim = dim, .value = value, .spread = relative, .n = n, .what = what};
 
 	c.name = arena_printf(r->a, "%s.%s", prefix, key);
+	if (!(value > 0) || !isfinite(value) || !isfinite(relative)) {
+		VEC_PUSH(&r->f->notes, r->a, arena_printf(r->a, "not used: the samples make %s %g", c.name, value));
+		return NULL;
+	}
 	VEC_PUSH(&r->f->constants, r->a, c);
 	return &r->f->constants.at[r->f->constants.n - 1];
 }
@@ -367,7 +372,7 @@ static void add_curve(struct reader *r, int device, const char *part, double lat
 			continue;
 		while (at > 0 && size[at - 1] > (double)s->bytes)
 			at--;
-		if (at < n && size[at] == (double)s->bytes)
+		if (at > 0 && size[at - 1] == (double)s->bytes)
 			continue;
 		memmove(size + at + 1, size + at, (n - at) * sizeof(*size));
 		memmove(rate + at + 1, rate + at, (n - at) * sizeof(*rate));
@@ -393,7 +398,17 @@ static void add_rate(struct reader *r, int device, const char *part, double late
 	double left_s = fmax(median(r, s) - latency_s, median(r, s) / 2);
 	struct gpu_constant *c = add(r, device, gpu_name(r, device), arena_printf(r->a, "link.%s", part), UNIT_BYTES_RATE,
 		(double)s->bytes / left_s, spread(r, s), s->n, arena_printf(r->a, "%s, %llu bytes", what, (unsigned long long)s->bytes));
-	add_curve(r, device, part, latency_s, c);
+	if (c)
+		add_curve(r, device, part, latency_s, c);
+}
+
+static void add_both(struct reader *r, int device)
+{
+	const struct sample *s = largest(r, device, "both", NULL);
+
+	if (s)
+		add(r, device, gpu_name(r, device), "link.both", UNIT_BYTES_RATE, (double)s->bytes / median(r, s), spread(r, s), s->n,
+			"sum of both ways at once, pinned");
 }
 
 static void note_side(struct reader *r, int device, const char *part, const char *what)
@@ -443,7 +458,7 @@ static void fit_device(struct reader *r, int device)
 		add_rate(r, device, "d2h", latency_s, "pinned");
 		add_rate(r, device, "h2d_pageable", latency_s, "pageable");
 		add_rate(r, device, "d2h_pageable", latency_s, "pageable");
-		add_rate(r, device, "both", 0, "sum of both ways at once, pinned");
+		add_both(r, device);
 	}
 	note_sides(r, device);
 }
