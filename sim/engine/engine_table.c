@@ -8,6 +8,10 @@
 static const struct engine_ops *const engines[] = {
 	&engine_ideal,
 	&engine_llamacpp,
+	&engine_ik_llamacpp,
+	&engine_ollama,
+	&engine_llamacpp_python,
+	&engine_ktransformers,
 	&engine_accelerate,
 	&engine_expertcache,
 };

@@ -37,26 +37,29 @@ static const struct field {
 	enum unit_dim dim;
 	size_t offset;
 	bool classes;
+	bool optional; /* else it must be there */
 } fields[] = {
-	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true},
-	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true},
-	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false},
-	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false},
-	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false},
-	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false},
-	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false},
-	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false},
-	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false},
-	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false},
-	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false},
-	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false},
-	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false},
-	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false},
-	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false},
-	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false},
-	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false},
-	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false},
-	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true},
+	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true, false},
+	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true, false},
+	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, false},
+	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, false},
+	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, false},
+	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, false},
+	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, false},
+	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, true},
+	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, true},
+	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, false},
+	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, false},
+	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, false},
+	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, false},
+	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, false},
+	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, false},
+	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false, false},
+	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, false},
+	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, false},
+	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, false},
+	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, false},
+	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true, false},
 };
 
 struct written {
@@ -97,7 +100,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 	const struct yaml_node *node = group ? yaml_get(group, f->key) : NULL;
 
 	if (!node)
-		return missing(root, f->group, f->key, err);
+		return f->optional ? 0 : missing(root, f->group, f->key, err);
 	if (!f->classes)
 		return read_number(node, f, number_at(c, f, 0), a, err);
 	for (int k = 0; k < COST_CLASS_N; k++) {
@@ -379,14 +382,53 @@ static int load_cpu(const struct yaml_node *root, const struct hw_machine *m, st
 	return 0;
 }
 
+/* Puts what a map does not have from another into it, maps of maps alike. A map that is `like` another is whole. */
+static void lay_under(struct yaml_node *map, const struct yaml_node *base, struct arena *a)
+{
+	struct yaml_node **link = &map->child;
+
+	while (*link)
+		link = &(*link)->next;
+	for (const struct yaml_node *from = base->child; from; from = from->next) {
+		struct yaml_node *own = yaml_get(map, from->key);
+		if (own && own->kind == YAML_MAP && from->kind == YAML_MAP && !yaml_get(own, "like") &&
+			!yaml_get(own, "value") && !yaml_get(own, "one"))
+			lay_under(own, from, a);
+		if (own)
+			continue;
+		*link = arena_new(a, struct yaml_node);
+		**link = *from;
+		(*link)->next = NULL;
+		link = &(*link)->next;
+	}
+}
+
+/* The file of that name, over the one that it is `from`. */
+static int read_kernels(const char *dir, const char *name, struct arena *a, struct yaml_node **root, struct err *err)
+{
+	const struct yaml_node *from;
+	struct yaml_node *base;
+
+	if (yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, root, err))
+		return -1;
+	from = yaml_get(*root, "from");
+	if (!from)
+		return 0;
+	if (strcmp(from->text, name) == 0)
+		return err_at(err, ERR_INPUT, &from->pos, "'from' names another file");
+	if (read_kernels(dir, from->text, a, &base, err))
+		return -1;
+	lay_under(*root, base, a);
+	return 0;
+}
+
 int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
 {
 	const char *dir;
 	struct yaml_node *root;
 	struct cost *c = arena_new(a, struct cost);
 
-	if (datadir_find(a, &dir, err) ||
-		yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, &root, err))
+	if (datadir_find(a, &dir, err) || read_kernels(dir, name, a, &root, err))
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		if (read_field(root, &fields[i], c, a, err))

@@ -3,7 +3,9 @@
 /* From one kernel of a GPU to the next. */
 static double node_s(const struct kernel_place *k)
 {
-	return hw_num_value(k->one_by_one ? &k->device->launch_s : &k->cost->gpu_kernel_s);
+	const struct hw_num *launch = hw_num_value(&k->cost->gpu_launch_s) > 0 ? &k->cost->gpu_launch_s : &k->device->launch_s;
+
+	return hw_num_value(k->one_by_one ? launch : &k->cost->gpu_kernel_s);
 }
 
 /* The CPU's part as the platform wants it: shares of what the machine has, so that others on its bus disturb it. */
@@ -30,6 +32,28 @@ static struct platform_work on_cpu(const struct kernel_place *k, struct cost_tim
 	return work;
 }
 
+/* A GPU's part. Tiles are loaded, then multiplied, so that the two add up more than they overlap. */
+static struct platform_work on_gpu(const struct kernel_place *k, const struct quant_type *type, double read_share,
+	double compute_share, double bytes, double flops, double nodes)
+{
+	const struct hw_device *d = k->device;
+	enum hw_dtype dtype = platform_dtype(d, type);
+	double memory = hw_num_value(&k->machine->memories[d->memory].bandwidth_bytes_s);
+	double reach = hw_num_value(&d->bandwidth_bytes_s);
+
+	if (!(reach > 0 && reach < memory))
+		reach = memory;
+	return (struct platform_work){
+		.bytes = bytes,
+		.flops = flops,
+		.dtype = dtype,
+		.read_share = read_share,
+		.compute_share = compute_share,
+		.alone_s = bytes / (reach * read_share) + flops / (hw_num_value(&d->flops_s[dtype]) * compute_share),
+		.latency_s = nodes * node_s(k),
+	};
+}
+
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,
 	double flops, double nodes, enum cost_rows how)
 {
@@ -38,15 +62,8 @@ struct platform_work kernel_multiply(const struct kernel_place *k, const struct 
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_multiply(&k->cost->cpu, &k->team, type, bytes, flops / 2, how), bytes, flops,
 			nodes);
-	/* Many rows are bound by arithmetic, so the share of the bandwidth matters for few alone. */
-	return (struct platform_work){
-		.bytes = bytes,
-		.flops = flops,
-		.dtype = platform_dtype(k->device, type),
-		.read_share = hw_num_value(&k->cost->gpu_read[class]),
-		.compute_share = hw_num_value(&k->cost->gpu_multiply[class]),
-		.latency_s = nodes * node_s(k),
-	};
+	return on_gpu(k, type, hw_num_value(&k->cost->gpu_read[class]), hw_num_value(&k->cost->gpu_multiply[class]), bytes,
+		flops, nodes);
 }
 
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
@@ -57,12 +74,6 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_attention(&k->cost->cpu, &k->team, l, types, bytes, pairs, queries), bytes,
 			flops, 1);
-	return (struct platform_work){
-		.bytes = bytes,
-		.flops = flops,
-		.dtype = platform_dtype(k->device, types->k),
-		.read_share = hw_num_value(&k->cost->gpu_attention),
-		.compute_share = hw_num_value(&k->cost->gpu_multiply[COST_16BIT]),
-		.latency_s = node_s(k),
-	};
+	return on_gpu(k, types->k, hw_num_value(&k->cost->gpu_attention), hw_num_value(&k->cost->gpu_multiply[COST_16BIT]),
+		bytes, flops, 1);
 }

@@ -21,6 +21,7 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
+#define DEFAULT_QUANT "q4_k_m"
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
 
@@ -57,8 +58,8 @@ static void assume(struct text *t, const char *what)
 static const char *engine_for(const char *name)
 {
 	static const char *const map[][2] = {
-		{"llama.cpp", "llama.cpp"}, {"llama-cpp-python", "llama.cpp"}, {"ollama", "llama.cpp"},
-		{"accelerate", "accelerate"},
+		{"llama.cpp", "llama.cpp"}, {"llama-cpp-python", "llama-cpp-python"}, {"ollama", "ollama"},
+		{"ik_llama.cpp", "ik_llama.cpp"}, {"ktransformers", "ktransformers"}, {"accelerate", "accelerate"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
@@ -173,8 +174,10 @@ static void add_machine(struct text *t, const struct source_row *r)
 	add_ram(t, r);
 	if (disk && number_parse(disk + 1, strlen(disk + 1), &gb_s) && gb_s > 0)
 		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
-	else if (strstr(r->at[COL_FLAGS], "disk_gib")) /* a drive of its time */
+	else if (strstr(r->at[COL_FLAGS], "disk_gib") || *r->at[COL_RAM_GIB]) { /* a file larger than RAM comes from there */
 		add(t, "  nvme0: {part: nvme-gen3, capacity: 4TB}\n");
+		assume(t, "drive");
+	}
 }
 
 /* The corpus says where accelerate put things: "device_map=auto gpu_gib=21.5,18 cpu_gib=3.8 disk_gib=rest". The greedy
@@ -210,37 +213,81 @@ static void add_accelerate_flags(struct text *t, const char *flags)
 	add(t, "}\n");
 }
 
-/* Flags up to the first ';': environment, wrappers and remarks follow it. */
-static void add_llamacpp_flags(struct text *t, const struct source_row *r)
+/* What is written behind the flags and changes what is run, as flags of ours. */
+static const struct {
+	const char *written, *flag;
+} remarks[] = {
+	{"GGML_CUDA_NO_PINNED=1", " --no-pinned"},
+	{"GGML_CUDA_NO_PINNED_WEIGHTS=1", " --no-pinned"},
+	{"LLAMA_ARG_CPU_MOE=1", " --cpu-moe"},
+	{"build moe-offload=cpu", " --no-op-offload"},
+	{"numactl bind to one socket", " --numa isolate"},
+	{"--membind=0", " --numa isolate"},
+	{"numactl --interleave", " --numa numactl"},
+};
+#define BUILD_OFFLOAD_MIN "build moe-offload-min="
+
+/* From the remarks that begin with env, build or numactl, each between semicolons. */
+static void add_remarks(struct text *t, const char *flags)
+{
+	const char *min = strstr(flags, BUILD_OFFLOAD_MIN);
+
+	for (size_t i = 0; i < ARRAY_LEN(remarks); i++)
+		if (strstr(flags, remarks[i].written))
+			add(t, "%s", remarks[i].flag);
+	if (min)
+		add(t, " --op-offload-min %lu", strtoul(min + strlen(BUILD_OFFLOAD_MIN), NULL, 10));
+}
+
+/* The flags alone: without remarks, before or behind. */
+static char *command_line(struct text *t, const char *flags)
+{
+	char *rest = arena_strdup(t->arena, flags), *part;
+
+	while ((part = strsep(&rest, ";"))) {
+		part += strspn(part, " ");
+		if (*part == '-')
+			return part;
+	}
+	return arena_strdup(t->arena, "");
+}
+
+/* Into single quotes of YAML, where only these are doubled. */
+static void add_quoted(struct text *t, const char *text)
+{
+	for (; *text; text++)
+		add(t, *text == '\'' ? "''" : "%c", *text);
+}
+
+static void add_ollama_flags(struct text *t, const char *flags)
+{
+	const char *num = strstr(flags, "num_gpu=");
+
+	if (num)
+		num += strlen("num_gpu=");
+	if (num && strncmp(num, "all", 3) != 0 && strncmp(num, "auto", 4) != 0)
+		add(t, "-ngl %d", atoi(num));
+	else
+		add(t, "-ngl %s", num && strncmp(num, "all", 3) == 0 ? "all" : "auto");
+}
+
+/* Of llama.cpp, its relatives and KTransformers. */
+static void add_command_flags(struct text *t, const struct source_row *r)
 {
 	const char *flags = r->at[COL_FLAGS];
+	bool kt = strcmp(r->at[COL_ENGINE], "ktransformers") == 0;
 
-	if (strncmp(flags, "env ", 4) == 0)
-		flags += strcspn(flags, ";") + (strchr(flags, ';') != NULL);
-	size_t len = strcspn(flags, ";");
-	char *text = arena_strndup(t->arena, flags, len), *quote;
-
-	if (strcmp(r->at[COL_ENGINE], "ollama") == 0) {
-		double n;
-		const char *num = strstr(flags, "num_gpu=");
-		const char *value = num ? num + strlen("num_gpu=") : "auto";
-		size_t value_len = strcspn(value, " ;");
-		bool number = number_parse(value, value_len, &n);
-		add(t, "flags: {ngl: %.*s}\n", number ? (int)value_len : strncmp(value, "all", 3) == 0 ? 3 : 4,
-			number ? value : strncmp(value, "all", 3) == 0 ? "all" : "auto");
-		return;
-	}
-	/* "CUDA?": some card; with one there is no question. */
-	for (char *p = text; (p = strstr(p, "CUDA?")); p++)
-		p[4] = '0';
-	/* Into single quotes of YAML, where only these are doubled. */
-	const char *escaped = "";
-	while ((quote = strchr(text, '\''))) {
-		escaped = arena_printf(t->arena, "%s%.*s''", escaped, (int)(quote - text), text);
-		text = quote + 1;
-	}
-	bool threads = *r->at[COL_THREADS] && !strstr(flags, "-t ");
-	add(t, "flags: '%s%s%s%s'\n", escaped, text, threads ? " -t " : "", threads ? r->at[COL_THREADS] : "");
+	add(t, "flags: '");
+	if (strcmp(r->at[COL_ENGINE], "ollama") == 0)
+		add_ollama_flags(t, flags);
+	else
+		add_quoted(t, command_line(t, flags));
+	add_remarks(t, flags);
+	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
+		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
+	if (*r->at[COL_WHEN] && !kt)
+		add(t, " --build %s", r->at[COL_WHEN]);
+	add(t, "'\n");
 }
 
 static const char *or_else(const char *s, const char *def)
@@ -272,12 +319,14 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 static const char *scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine,
 	struct text *t)
 {
-	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], r->at[COL_QUANT], engine);
+	if (!*r->at[COL_QUANT])
+		assume(t, "type of the weights");
+	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], or_else(r->at[COL_QUANT], DEFAULT_QUANT), engine);
 	add_machine(t, r);
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
 	else
-		add_llamacpp_flags(t, r);
+		add_command_flags(t, r);
 	add_workload(t, r, metric);
 	return t->s;
 }
@@ -306,6 +355,11 @@ static void read_row(const struct source_row *src, struct arena *scratch, struct
 	const char *engine = engine_for(src->at[COL_ENGINE]);
 	struct text t = {scratch, "", ""};
 
+	if (!*src->at[COL_MODEL]) {
+		row->status = VALIDATE_SKIPPED;
+		row->reason = "the model is not stated";
+		return;
+	}
 	if (!engine) {
 		row->status = VALIDATE_SKIPPED;
 		row->reason = arena_printf(a, "engine '%s' is not modelled", src->at[COL_ENGINE]);
