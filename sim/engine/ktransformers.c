@@ -185,7 +185,8 @@ static op_ref multiply(struct kt *s, int device, enum model_group group, const s
 	struct exec *x = s->chain.x;
 	struct kernel_place where = {s->cost, x->placement->machine, &x->placement->machine->devices[device], s->team,
 		s->flags->no_graph};
-	struct platform_work work = kernel_multiply(&where, type, bytes, flops, group_nodes[group], COST_TOGETHER);
+	struct platform_work work = kernel_multiply(&where, type, bytes, flops, group_nodes[group],
+		group == MODEL_EXPERTS ? COST_EXPERTS : COST_TOGETHER);
 
 	return exec_kernel(x, device, &work, after, 0);
 }

@@ -617,9 +617,9 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
-	/* mul_mat_id has no kernels for blocks of rows. */
+	/* On a CPU, mul_mat_id has kernels for blocks of rows in the fork alone. */
 	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes,
-		group == MODEL_EXPERTS ? COST_ONE_BY_ONE : COST_TOGETHER);
+		group != MODEL_EXPERTS ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE);
 
 	return exec_kernel(x, device, &work, after, 0);
 }
@@ -686,11 +686,11 @@ static void page_in(struct llamacpp *s, int ram, double bytes)
 			bytes * paging->share / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
 }
 
-/* Whether weights of such a group in RAM are multiplied on the GPU in this step. Those in interleaved rows have no
-   kernels there. */
+/* Whether weights of such a group in RAM are multiplied on the GPU in this step. Those in interleaved rows had no
+   kernels there for long: they go where it is said that they do. */
 static bool streams(const struct llamacpp *s, enum model_group group, const struct quant_type *type)
 {
-	if (group == MODEL_EMBED || quant_ik_plain(type) != type)
+	if (group == MODEL_EMBED || (quant_ik_plain(type) != type && !s->flags->offload_min))
 		return false;
 	return group == MODEL_EXPERTS ? s->offload_experts : s->offload;
 }

@@ -46,10 +46,13 @@ static const struct field {
 	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, false},
 	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, false},
 	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, false},
+	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, true},
+	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, true},
 	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, true},
 	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, true},
 	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, false},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, false},
+	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, true},
 	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, false},
 	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, false},
 	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, false},
@@ -422,6 +425,37 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 	return 0;
 }
 
+struct card_written {
+	double multiply, spread;
+	const char *source;
+};
+
+/* What kinds of cards reach of the rates above, by the beginning of the part's name. */
+static int read_cards(const struct yaml_node *root, const struct hw_machine *m, struct arena *a, struct cost *c,
+	struct err *err)
+{
+	static const struct param table[] = {
+		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
+		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
+	};
+	const struct yaml_node *group = yaml_get(root, "gpu"), *cards = group ? yaml_get(group, "cards") : NULL;
+	int gpu = hw_first_device(m, HW_DEVICE_GPU);
+
+	for (const struct yaml_node *node = cards ? cards->child : NULL; node; node = node->next) {
+		struct card_written w;
+		if (param_fill(table, ARRAY_LEN(table), node, node->key, &w, a, err))
+			return -1;
+		if (gpu < 0 || strncmp(m->devices[gpu].part, node->key, strlen(node->key)) != 0)
+			continue;
+		for (int k = 0; k < COST_CLASS_N; k++) {
+			c->gpu_multiply[k].measured *= w.multiply;
+			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);
+		}
+	}
+	return 0;
+}
+
 int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
 {
 	const char *dir;
@@ -433,7 +467,7 @@ int cost_load(const char *name, const struct hw_machine *machine, struct arena *
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		if (read_field(root, &fields[i], c, a, err))
 			return -1;
-	if (load_cpu(root, machine, a, &c->cpu, err))
+	if (read_cards(root, machine, a, c, err) || load_cpu(root, machine, a, &c->cpu, err))
 		return -1;
 	*out = c;
 	return 0;

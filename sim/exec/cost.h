@@ -39,6 +39,7 @@ struct cost_rate {
 
 struct cost_cpu {
 	struct hw_num read;           /* share of the DRAM rate, all threads */
+	struct hw_num read_experts;   /* of that, what reads of single experts reach; 0: all of it */
 	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
 	struct hw_num few_rows;       /* so many are multiplied one by one, */
 	struct hw_num many_rows;      /* from so many on they are multiplied together */
@@ -58,6 +59,8 @@ struct cost_cpu {
 struct cost {
 	struct hw_num gpu_read[COST_CLASS_N];     /* share of memory rate, few rows */
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
+	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
+	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */

@@ -65,7 +65,8 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 {
 	double weights = bytes * 8 / quant_bits_per_weight(type);
 	double rows = how == COST_ONE_BY_ONE ? 1 : multiply_adds / weights;
-	struct cost_time time = {.memory_s = bytes / t->dram_bytes_s};
+	double share = how == COST_TOGETHER ? 0 : hw_num_value(&c->read_experts);
+	struct cost_time time = {.memory_s = bytes / (t->dram_bytes_s * (share > 0 ? share : 1))};
 	struct cost_rate r;
 
 	if (multiply_adds > 0) {

@@ -49,7 +49,8 @@ struct cost_time {
 /* How a product takes its rows. */
 enum cost_rows {
 	COST_TOGETHER,
-	COST_ONE_BY_ONE, /* at the rate of one row however many there are: llama.cpp's mul_mat_id */
+	COST_EXPERTS,    /* those of an expert together */
+	COST_ONE_BY_ONE, /* of experts, at the rate of one row however many there are: llama.cpp's mul_mat_id */
 };
 
 /* bytes of weights of a type, multiply-adds over all rows (0: they are only read). */

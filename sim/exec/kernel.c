@@ -1,5 +1,8 @@
 #include "sim/exec/kernel.h"
 
+/* Up to so many rows attention runs as products of vectors on a GPU. */
+#define FEW_QUERIES 16
+
 /* From one kernel of a GPU to the next. */
 static double node_s(const struct kernel_place *k)
 {
@@ -54,6 +57,14 @@ static struct platform_work on_gpu(const struct kernel_place *k, const struct qu
 	};
 }
 
+/* Of the rate of one large product, with so many rows an expert: tiles are padded, and experts differ in their rows. */
+static double experts_share(const struct cost *c, double rows)
+{
+	double share = hw_num_value(&c->gpu_experts);
+
+	return share > 0 ? share * rows / (rows + hw_num_value(&c->gpu_expert_rows)) : 1;
+}
+
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,
 	double flops, double nodes, enum cost_rows how)
 {
@@ -62,8 +73,10 @@ struct platform_work kernel_multiply(const struct kernel_place *k, const struct 
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_multiply(&k->cost->cpu, &k->team, type, bytes, flops / 2, how), bytes, flops,
 			nodes);
-	return on_gpu(k, type, hw_num_value(&k->cost->gpu_read[class]), hw_num_value(&k->cost->gpu_multiply[class]), bytes,
-		flops, nodes);
+	double multiply = hw_num_value(&k->cost->gpu_multiply[class]);
+	if (how != COST_TOGETHER && bytes > 0)
+		multiply *= experts_share(k->cost, flops / 2 / (bytes * 8 / quant_bits_per_weight(type)));
+	return on_gpu(k, type, hw_num_value(&k->cost->gpu_read[class]), multiply, bytes, flops, nodes);
 }
 
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
@@ -74,6 +87,9 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_attention(&k->cost->cpu, &k->team, l, types, bytes, pairs, queries), bytes,
 			flops, 1);
+	/* With a quantised cache and few rows each head reads it for itself. */
+	if (queries < FEW_QUERIES && cost_class_of(types->k) != COST_16BIT && l->n_kv_head && !l->mla_dim_k)
+		bytes *= (double)l->n_head / l->n_kv_head;
 	return on_gpu(k, types->k, hw_num_value(&k->cost->gpu_attention), hw_num_value(&k->cost->gpu_multiply[COST_16BIT]),
 		bytes, flops, 1);
 }

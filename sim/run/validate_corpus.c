@@ -8,7 +8,9 @@
 #include <math.h>
 
 #include "base/csv.h"
+#include "base/datadir.h"
 #include "base/number.h"
+#include "base/yaml.h"
 #include "sim/run/validate_rows.h"
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
@@ -110,21 +112,65 @@ static const char *chip_of(const struct source_row *r)
 	return r->at[COL_GPUS];
 }
 
-/* "ddr5-4800x16": type, MT/s and channels of all sockets used; either number may be missing. */
-static void add_ram(struct text *t, const struct source_row *r)
-{
-	char type[16] = "";
-	unsigned rate = 0, channels = 0;
-	const char *dram = r->at[COL_DRAM], *x, *capacity = r->at[COL_RAM_GIB];
+/* Memory: what a row says, or what its processor's platform has. Numbers that are not known are 0. */
+struct dram {
+	char type[16];
+	unsigned rate, channels; /* MT/s; of all sockets used */
+};
 
-	sscanf(dram, "%15[a-z0-9]", type);
-	const char *dash = strchr(dram, '-');
+/* "ddr5-4800x16": either number may be missing. */
+static struct dram stated_dram(const char *text)
+{
+	const char *dash = strchr(text, '-'), *x = strrchr(text, 'x');
+	struct dram d = {0};
+
+	sscanf(text, "%15[a-z0-9]", d.type);
 	if (dash)
-		rate = (unsigned)strtoul(dash + 1, NULL, 10);
-	if ((x = strrchr(dram, 'x')) && x[1] >= '0' && x[1] <= '9' && x > dram && x[-1] != 'r')
-		channels = (unsigned)strtoul(x + 1, NULL, 10);
+		d.rate = (unsigned)strtoul(dash + 1, NULL, 10);
+	if (x && x[1] >= '0' && x[1] <= '9' && x > text && x[-1] != 'r')
+		d.channels = (unsigned)strtoul(x + 1, NULL, 10);
 	if (!dash && x)
-		type[x - dram < 15 ? x - dram : 15] = '\0';
+		d.type[x - text < 15 ? x - text : 15] = '\0';
+	return d;
+}
+
+static struct dram platform_dram(const struct yaml_node *platforms, const struct source_row *r)
+{
+	const struct yaml_node *node = yaml_get(platforms, r->at[COL_CPU]), *type = node ? yaml_get(node, "type") : NULL,
+			       *rate = node ? yaml_get(node, "rate") : NULL, *channels = node ? yaml_get(node, "channels") : NULL;
+	unsigned sockets = *r->at[COL_SOCKETS] ? (unsigned)strtoul(r->at[COL_SOCKETS], NULL, 10) : 1;
+	struct dram d = {.channels = DEFAULT_CHANNELS};
+
+	if (type && rate && channels) {
+		snprintf(d.type, sizeof(d.type), "%s", type->text);
+		d.rate = (unsigned)strtoul(rate->text, NULL, 10);
+		d.channels = sockets * (unsigned)strtoul(channels->text, NULL, 10);
+	}
+	return d;
+}
+
+static void add_dram(struct text *t, const struct source_row *r, const struct yaml_node *platforms)
+{
+	struct dram d = stated_dram(r->at[COL_DRAM]), usual = platform_dram(platforms, r);
+
+	if (!*d.type)
+		snprintf(d.type, sizeof(d.type), "%s", *usual.type ? usual.type : "ddr5");
+	if (!d.rate) {
+		d.rate = strcmp(d.type, usual.type) == 0 ? usual.rate : strcmp(d.type, "ddr4") == 0 ? 3200 : 5600;
+		assume(t, "DRAM speed");
+	}
+	if (!d.channels) {
+		d.channels = usual.channels;
+		assume(t, "DRAM channels");
+	}
+	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n",
+		strcmp(d.type, "ddr4") == 0 || strncmp(d.type, "lpddr5x", 7) == 0 ? d.type : "ddr5", d.rate, d.channels);
+}
+
+static void add_ram(struct text *t, const struct source_row *r, const struct yaml_node *platforms)
+{
+	const char *capacity = r->at[COL_RAM_GIB];
+
 	if (!*capacity)
 		assume(t, "RAM is large enough");
 	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
@@ -133,29 +179,17 @@ static void add_ram(struct text *t, const struct source_row *r)
 		add(t, measured ? ", bandwidth: {measured: %sGB/s, spread: 5%%, source: corpus}}\n" :
 				  ", bandwidth: {peak: %sGB/s, efficiency: 85%%, spread: 12%%, source: corpus}}\n",
 			r->at[COL_DRAM_GBPS]);
-		return;
-	}
-	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
-	if (strcmp(r->at[COL_LINK], "unified") == 0) {
+	} else if (strcmp(r->at[COL_LINK], "unified") == 0) {
+		/* On a chip, or in a module with it: the memory is a part by the chip's name. */
 		add(t, ", part: %s}\n", chip_of(r));
-		return;
-	}
-	if (strcmp(r->at[COL_CPU], "grace-72") == 0) {
+	} else if (strcmp(r->at[COL_CPU], "grace-72") == 0) {
 		add(t, ", part: lpddr5x-grace-480gb}\n");
-		return;
+	} else {
+		add_dram(t, r, platforms);
 	}
-	if (!rate) {
-		rate = strcmp(type, "ddr4") == 0 ? 3200 : 5600;
-		assume(t, "DRAM speed");
-	}
-	if (!channels) {
-		channels = DEFAULT_CHANNELS;
-		assume(t, "DRAM channels");
-	}
-	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n", strcmp(type, "ddr4") == 0 ? "ddr4" : "ddr5", rate, channels);
 }
 
-static void add_machine(struct text *t, const struct source_row *r)
+static void add_machine(struct text *t, const struct source_row *r, const struct yaml_node *platforms)
 {
 	const char *disk = strchr(r->at[COL_DISK], '@');
 	bool unified = strcmp(r->at[COL_LINK], "unified") == 0;
@@ -171,7 +205,7 @@ static void add_machine(struct text *t, const struct source_row *r)
 		add(t, "  cpu0: generic-cpu\n");
 	if (!*r->at[COL_CPU] && !unified)
 		assume(t, "CPU");
-	add_ram(t, r);
+	add_ram(t, r, platforms);
 	if (disk && number_parse(disk + 1, strlen(disk + 1), &gb_s) && gb_s > 0)
 		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
 	else if (strstr(r->at[COL_FLAGS], "disk_gib") || *r->at[COL_RAM_GIB]) { /* a file larger than RAM comes from there */
@@ -316,13 +350,27 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 			or_else(r->at[COL_DEPTH], "0"));
 }
 
-static const char *scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine,
-	struct text *t)
+/* Recipes of single authors are taken as the nearest mix that is known. */
+static const char *quant_of(const struct source_row *r, struct text *t)
 {
+	static const char *const near[][2] = {{"iq3_k-mix", "iq3_k"}, {"dq4_k_r4", "q4_k_r4"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
+		if (strcmp(r->at[COL_QUANT], near[i][0]) == 0) {
+			assume(t, "the recipe of the weights");
+			return near[i][1];
+		}
+	}
 	if (!*r->at[COL_QUANT])
 		assume(t, "type of the weights");
-	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], or_else(r->at[COL_QUANT], DEFAULT_QUANT), engine);
-	add_machine(t, r);
+	return or_else(r->at[COL_QUANT], DEFAULT_QUANT);
+}
+
+static const char *scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine,
+	const struct yaml_node *platforms, struct text *t)
+{
+	add(t, "model: %s\nquant: %s\nengine: %s\n", r->at[COL_MODEL], quant_of(r, t), engine);
+	add_machine(t, r, platforms);
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
 	else
@@ -350,7 +398,8 @@ static enum validate_metric metric_of(const char *name, bool *per_token, bool *k
 	return VALIDATE_DECODE;
 }
 
-static void read_row(const struct source_row *src, struct arena *scratch, struct arena *a, struct validate_row *row)
+static void read_row(const struct source_row *src, const struct yaml_node *platforms, struct arena *scratch, struct arena *a,
+	struct validate_row *row)
 {
 	const char *engine = engine_for(src->at[COL_ENGINE]);
 	struct text t = {scratch, "", ""};
@@ -365,7 +414,7 @@ static void read_row(const struct source_row *src, struct arena *scratch, struct
 		row->reason = arena_printf(a, "engine '%s' is not modelled", src->at[COL_ENGINE]);
 		return;
 	}
-	row->scenario = arena_strdup(a, scenario_text(src, row->metric, engine, &t));
+	row->scenario = arena_strdup(a, scenario_text(src, row->metric, engine, platforms, &t));
 	row->assumed = arena_strdup(a, t.assumed);
 }
 
@@ -382,9 +431,12 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 {
 	struct csv csv;
 	struct csv_field f[COL_N];
+	struct yaml_node *platforms;
+	const char *dir;
 	int more;
 
-	if (csv_open(&csv, path, columns, COL_N, a, err))
+	if (datadir_find(a, &dir, err) ||
+		yaml_read_file(arena_printf(a, "%s/hw/parts/platforms.yaml", dir), a, &platforms, err) || csv_open(&csv, path, columns, COL_N, a, err))
 		return -1;
 	while ((more = csv_next(&csv, f, err)) > 0) {
 		struct source_row src;
@@ -420,7 +472,7 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 			row.reason = "of another engine";
 			row.scored = false;
 		} else {
-			read_row(&src, scratch, a, &row);
+			read_row(&src, platforms, scratch, a, &row);
 		}
 		arena_reset(scratch);
 		VEC_PUSH(rows, a, row);
