@@ -156,6 +156,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		return -1;
 	*r = (struct cost_rate){
 		.name = node->key,
+		.type = type,
 		.bits = type ? quant_bits_per_weight(type) : 0,
 		.class = type ? cost_class_of(type) : (enum cost_class)class,
 		.one = {.measured = w.one, .spread = w.spread, .source = w.source},
@@ -240,10 +241,12 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 	return 0;
 }
 
-static const struct cost_rate *find_row(const struct cost_rate *rows, int n, const char *name)
+/* The row of a type, or of a class as a whole: type NULL. */
+static const struct cost_rate *find_row(const struct cost_rate *rows, int n, const struct quant_type *type,
+	enum cost_class class)
 {
 	for (int i = 0; i < n; i++)
-		if (strcmp(rows[i].name, name) == 0)
+		if (rows[i].type == type && (type || rows[i].class == class))
 			return &rows[i];
 	return NULL;
 }
@@ -252,15 +255,16 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 	struct cost_rate *out)
 {
 	enum cost_class class = cost_class_of(type);
-	const struct cost_rate *row = find_row(rows, n_rows, type->name);
+	const struct cost_rate *row = find_row(rows, n_rows, type, class);
 	double width = quant_bits_per_weight(type), one = 0, many = 0, spread = 0;
 	int n = 0;
 
 	if (!row)
-		row = find_row(rows, n_rows, class_names[class]);
+		row = find_row(rows, n_rows, NULL, class);
 	if (row) {
 		*out = *row;
 		out->name = type->name;
+		out->type = type;
 		return;
 	}
 	for (int i = 0; i < n_rows; i++) {
@@ -276,6 +280,7 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		BUG("no rate for types like '%s'", type->name);
 	*out = (struct cost_rate){
 		.name = type->name,
+		.type = type,
 		.bits = width,
 		.class = class,
 		.one = {.measured = exp(one / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
@@ -357,7 +362,7 @@ static void lay_machine(const struct hw_device *cpu, double clock_hz, struct are
 		const struct quant_type *type = quant_find(own->type);
 		int at = 0;
 
-		while (at < n && strcmp(rows[at].name, type->name) != 0)
+		while (at < n && rows[at].type != type)
 			at++;
 		if (at == n)
 			cost_rate_for(c->weights, c->n_weights, c->bits, type, &rows[n++]);
@@ -515,10 +520,10 @@ bool cost_is_rate(const char *name)
 /* Whether a type's rate is made of that row: it is the type's, or its class's where it has none. */
 static bool comes_from(const struct cost_cpu *c, const struct quant_type *type, const struct cost_rate *row)
 {
-	const struct cost_rate *own = find_row(c->weights, c->n_weights, type->name);
+	const struct cost_rate *own = find_row(c->weights, c->n_weights, type, 0);
 
 	if (!own)
-		own = find_row(c->weights, c->n_weights, class_names[cost_class_of(type)]);
+		own = find_row(c->weights, c->n_weights, NULL, cost_class_of(type));
 	return own ? own == row : cost_class_of(type) == row->class;
 }
 

@@ -31,6 +31,7 @@ enum cost_class {
 /* Multiply-adds a cycle of one thread of a CPU. */
 struct cost_rate {
 	const char *name;     /* of a type; of a class: only in tables */
+	const struct quant_type *type; /* NULL: the row is of a class */
 	double bits;          /* a weight */
 	enum cost_class class;
 	struct hw_num one;    /* with one row: each weight is expanded for each row */
