@@ -52,8 +52,8 @@ struct engine_ops {
 	bool overheads; /* pays latencies and launches */
 	/* Most rows of a prefill step; NULL, or 0: all in one. */
 	uint64_t (*prefill_rows)(const void *flags);
-	/* Experts that a token uses, where the flags say so; NULL, or 0: as trained. */
-	uint64_t (*experts_used)(const void *flags);
+	/* Changes what the flags make different in the layers: experts a token uses, windows; NULL: nothing. */
+	int (*adapt)(const void *flags, struct model *m, struct err *err);
 	/* Decides and books everything; a placement that does not fit is no error. */
 	int (*place)(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);
 	/* State for one run of steps. */
@@ -63,6 +63,9 @@ struct engine_ops {
 
 extern const struct engine_ops engine_accelerate, engine_expertcache, engine_ideal, engine_ik_llamacpp,
 	engine_ktransformers, engine_llamacpp, engine_llamacpp_python, engine_ollama;
+
+/* For adapt: so many experts a token; an error when a layer has fewer. */
+int engine_use_experts(struct model *m, uint64_t n, struct err *err);
 
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);

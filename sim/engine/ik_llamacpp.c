@@ -36,11 +36,13 @@ static const struct engine_ignored ik_ignored[] = {
 
 static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06"};
 
-static uint64_t ik_experts_used(const void *flags)
+static int ik_adapt(const void *flags, struct model *m, struct err *err)
 {
 	const struct llamacpp_flags *f = flags;
+	uint64_t n = strtoull(f->ser, NULL, 10);
 
-	return strtoull(f->ser, NULL, 10);
+	llamacpp_adapt(&ik, f, m);
+	return n ? engine_use_experts(m, n, err) : 0;
 }
 
 static int ik_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
@@ -69,7 +71,7 @@ const struct engine_ops engine_ik_llamacpp = {
 	.kernels = "ik_llama.cpp",
 	.overheads = true,
 	.prefill_rows = llamacpp_prefill_rows,
-	.experts_used = ik_experts_used,
+	.adapt = ik_adapt,
 	.place = ik_place,
 	.state_new = ik_state_new,
 	.lower = llamacpp_lower,

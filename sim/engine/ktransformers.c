@@ -24,6 +24,8 @@
 #define MAX_GPUS PLACE_MAX_ROWS
 /* A prompt goes through the layers in pieces of so many rows. */
 #define CHUNK_ROWS 32768
+/* What kt-kernel's guides set --kt-gpu-prefill-token-threshold to. */
+#define KT_THRESHOLD 400
 
 /* Kernels of a group on a GPU, tasks on a CPU, as in llamacpp.c; experts on a CPU are one task a projection. */
 static const int group_nodes[MODEL_GROUP_N] = {
@@ -36,7 +38,7 @@ enum { EXPERTS_CPU, EXPERTS_GPU };
 
 struct kt_flags {
 	uint64_t experts_used, threads, gpu_experts, tp, threshold, c;
-	const char *ctk;
+	const char *ctk, *method;
 	int experts;
 	bool no_graph;
 };
@@ -49,7 +51,8 @@ static const struct param kt_flag[] = {
 		"experts of each layer that the GPUs have as well"),
 	PARAM_COUNT(struct kt_flags, tp, "tp", "1", 1, MAX_GPUS, "GPUs that divide every matrix"),
 	PARAM_COUNT(struct kt_flags, threshold, "kt-gpu-prefill-token-threshold", "0", 0, 1e9,
-		"rows from which experts are brought to the GPU layer by layer; 0: never"),
+		"rows from which experts are brought to the GPU layer by layer; 0: with kt-method 400, else never"),
+	PARAM_TEXT(struct kt_flags, method, "kt-method", "", "kernels of kt-kernel: AMXINT4, RAWINT4, FP8, LLAMAFILE"),
 	PARAM_COUNT(struct kt_flags, c, "context-length", "0", 0, 1e9, "context allocated; 0: what the workload needs"),
 	PARAM_TEXT(struct kt_flags, ctk, "kv-cache-dtype", "f16", "element type of the cache"),
 	PARAM_FLAG(struct kt_flags, no_graph, "no-use_cuda_graph", "no", "kernels are launched one by one"),
@@ -60,15 +63,17 @@ static const struct engine_alias kt_alias[] = {
 };
 
 static const struct engine_ignored kt_ignored[] = {
-	{"use_cuda_graph", false}, {"kt-method", true}, {"kt-weight-path", true}, {"kt-threadpool-count", true},
+	{"use_cuda_graph", false}, {"kt-weight-path", true}, {"kt-threadpool-count", true},
 	{"model_path", true}, {"gguf_path", true}, {"model", true}, {"host", true}, {"port", true}, {"max_new_tokens", true},
 	{"trust-remote-code", false}, {"mem-fraction-static", true}, {"served-model-name", true},
 	{"optimize_config_path", true}, {"optimize_rule_path", true}, {"force_think", false},
 };
 
-static uint64_t kt_experts_used(const void *flags)
+static int kt_adapt(const void *flags, struct model *m, struct err *err)
 {
-	return ((const struct kt_flags *)flags)->experts_used;
+	const struct kt_flags *f = flags;
+
+	return f->experts_used ? engine_use_experts(m, f->experts_used, err) : 0;
 }
 
 static uint64_t kt_prefill_rows(const void *flags)
@@ -104,6 +109,12 @@ static struct place_spot tensor_spot(const struct engine_job *job, const struct 
 	return on_device(job->machine, gpu, n_gpus > 1 && model_tensor_is_matrix(t) ? PLACE_ROWS : PLACE_RESIDENT);
 }
 
+/* Rows from which experts come to the GPU; 0: never. */
+static uint64_t layerwise_from(const struct kt_flags *f)
+{
+	return f->threshold || !*f->method ? f->threshold : KT_THRESHOLD;
+}
+
 /* Of a layer's experts those that the GPUs have as well, or all of it while it is brought: the larger. */
 static uint64_t gpu_expert_bytes(const struct engine_job *job, const struct placement *p)
 {
@@ -118,7 +129,7 @@ static uint64_t gpu_expert_bytes(const struct engine_job *job, const struct plac
 		if (all > largest)
 			largest = all;
 	}
-	return kept + (f->threshold ? largest : 0);
+	return kept + (layerwise_from(f) ? largest : 0);
 }
 
 static int kt_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
@@ -329,7 +340,7 @@ static int kt_lower(struct exec *x, void *state, const struct trace_step *step, 
 
 	(void)err;
 	lower_begin(&s->chain, x, step);
-	s->layerwise = s->flags->threshold && step->n_tokens >= s->flags->threshold;
+	s->layerwise = layerwise_from(s->flags) && step->n_tokens >= layerwise_from(s->flags);
 	s->cpu_done = 0;
 	lower_walk(&s->chain, s, &kt_walk);
 	join_sides(s);
@@ -351,7 +362,7 @@ const struct engine_ops engine_ktransformers = {
 	.kernels = "ktransformers",
 	.overheads = true,
 	.prefill_rows = kt_prefill_rows,
-	.experts_used = kt_experts_used,
+	.adapt = kt_adapt,
 	.place = kt_place,
 	.state_new = kt_state_new,
 	.lower = kt_lower,

@@ -29,6 +29,8 @@
 
 /* From so many rows on, weights held by the host are multiplied on the GPU (op_offload_min_batch_size). */
 #define OFFLOAD_MIN_ROWS 32
+/* Up to so many rows a GPU multiplies vectors (MMVQ_MAX_BATCH_SIZE). */
+#define VECTOR_ROWS 8
 /* The cache is allocated in pieces of so many entries. */
 #define KV_PAD 256
 #define HIDDEN_ELEMENT_BYTES 4
@@ -617,9 +619,10 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
-	/* On a CPU, mul_mat_id has kernels for blocks of rows in the fork alone. */
-	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes,
-		group != MODEL_EXPERTS ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE);
+	/* On a CPU, mul_mat_id has kernels for blocks of rows in the fork alone; on a GPU few rows are vectors. */
+	bool vectors = where.device->kind == HW_DEVICE_GPU && s->chain.step->n_tokens <= VECTOR_ROWS;
+	enum cost_rows how = group != MODEL_EXPERTS || vectors ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE;
+	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 
 	return exec_kernel(x, device, &work, after, 0);
 }
@@ -686,11 +689,13 @@ static void page_in(struct llamacpp *s, int ram, double bytes)
 			bytes * paging->share / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
 }
 
-/* Whether weights of such a group in RAM are multiplied on the GPU in this step. Those in interleaved rows had no
-   kernels there for long: they go where it is said that they do. */
+/* Whether weights of such a group in RAM are multiplied on the GPU in this step. What is laid out
+   for the CPU is in no buffer that the GPU is offered, or had no kernels there for long: it goes where that is said. */
 static bool streams(const struct llamacpp *s, enum model_group group, const struct quant_type *type)
 {
-	if (group == MODEL_EMBED || (quant_ik_plain(type) != type && !s->flags->offload_min))
+	bool for_cpu = s->flags->rtr || quant_ik_plain(type) != type;
+
+	if (group == MODEL_EMBED || (for_cpu && !s->flags->offload_min))
 		return false;
 	return group == MODEL_EXPERTS ? s->offload_experts : s->offload;
 }
@@ -829,7 +834,21 @@ int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, o
 	return 0;
 }
 
-static const struct llamacpp_fork mainline = {.graphs_from = "2026-01", .latent_from = "2025-04"};
+void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_layer && !is_since(f, fork->windows_from); i++)
+		m->layers[i].window = 0;
+}
+
+static const struct llamacpp_fork mainline = {
+	.graphs_from = "2026-01", .latent_from = "2025-04", .windows_from = "2025-05"};
+
+int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
+{
+	(void)err;
+	llamacpp_adapt(&mainline, flags, m);
+	return 0;
+}
 
 int llamacpp_mainline_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
 {
@@ -857,6 +876,7 @@ const struct engine_ops engine_llamacpp = {
 	.kernels = "llama.cpp",
 	.overheads = true,
 	.prefill_rows = llamacpp_prefill_rows,
+	.adapt = llamacpp_mainline_adapt,
 	.place = llamacpp_mainline_place,
 	.state_new = llamacpp_mainline_state_new,
 	.lower = llamacpp_lower,

@@ -31,6 +31,7 @@ struct llamacpp_fork {
 	bool ik;                  /* its types, -mla, -rtr, -fmoe, -op */
 	const char *graphs_from;  /* from then on each split of a step has a CUDA graph; before, a step of several has none */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
+	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
 	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */
 };
 
@@ -96,7 +97,10 @@ int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *jo
 	struct err *err);
 void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_job *job, const struct placement *p,
 	struct arena *a);
+/* Takes windows away where the program knew none. */
+void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m);
 /* For llama.cpp itself, by whatever name. */
+int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err);
 int llamacpp_mainline_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);
 void *llamacpp_mainline_state_new(const struct engine_job *job, const struct placement *p, struct arena *a);
 exec_lower_fn llamacpp_lower;

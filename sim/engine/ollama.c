@@ -32,6 +32,7 @@ const struct engine_ops engine_ollama = {
 	.kernels = "llama.cpp",
 	.overheads = true,
 	.prefill_rows = llamacpp_prefill_rows,
+	.adapt = llamacpp_mainline_adapt,
 	.place = llamacpp_mainline_place,
 	.state_new = llamacpp_mainline_state_new,
 	.lower = llamacpp_lower,

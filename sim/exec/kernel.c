@@ -60,9 +60,9 @@ static struct platform_work on_gpu(const struct kernel_place *k, const struct qu
 /* Of the rate of one large product, with so many rows an expert: tiles are padded, and experts differ in their rows. */
 static double experts_share(const struct cost *c, double rows)
 {
-	double share = hw_num_value(&c->gpu_experts);
+	double share = hw_num_value(&c->gpu_experts), half = hw_num_value(&c->gpu_expert_rows);
 
-	return share > 0 ? share * rows / (rows + hw_num_value(&c->gpu_expert_rows)) : 1;
+	return share > 0 ? share * (rows + half) / (rows + 3 * half) : 1;
 }
 
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,

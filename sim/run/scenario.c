@@ -201,26 +201,22 @@ static int load_machine(struct scenario *s, const struct keys *k, struct arena *
 	return 0;
 }
 
-/* With as many experts for each token as the engine's flags say. */
-static int use_experts(struct scenario *s, const struct err_pos *pos, struct arena *a, struct err *err)
+/* The model as the engine's flags have it. */
+static int adapt_model(struct scenario *s, struct arena *a, struct err *err)
 {
-	uint64_t n = s->engine->experts_used ? s->engine->experts_used(s->flags) : 0;
 	struct model *m;
 
-	if (n == 0)
+	if (!s->engine->adapt)
 		return 0;
 	m = arena_new(a, struct model);
 	*m = *s->model;
 	m->layers = arena_array(a, struct model_layer, m->n_layer);
-	for (uint32_t i = 0; i < m->n_layer; i++) {
-		m->layers[i] = s->model->layers[i];
-		if (m->layers[i].n_expert && n > m->layers[i].n_expert)
-			return err_at(err, ERR_INPUT, pos, "a layer has %u experts, not %" PRIu64, m->layers[i].n_expert, n);
-		if (m->layers[i].n_expert)
-			m->layers[i].n_expert_used = (uint32_t)n;
-	}
+	memcpy(m->layers, s->model->layers, m->n_layer * sizeof(*m->layers));
 	s->model = m;
-	return 0;
+	if (s->engine->adapt(s->flags, m, err) == 0)
+		return 0;
+	struct err said = *err;
+	return err_at(err, said.code, &s->flags_node->pos, "%s", said.msg);
 }
 
 static int load_engine(struct scenario *s, const struct keys *k, const struct yaml_node *root, struct arena *a,
@@ -230,7 +226,7 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 		engine_flags_map(s->engine, k->flags, a, &s->flags_node, &s->ignored_flags, err) ||
 		apply_flag_sets(s, a, err) ||
 		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err) ||
-		use_experts(s, &s->flags_node->pos, a, err))
+		adapt_model(s, a, err))
 		return -1;
 	s->engine_name = s->engine->name;
 	if (!s->engine->kernels)

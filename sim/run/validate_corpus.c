@@ -23,6 +23,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
+/* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
+#define DEFAULT_RAM_RESERVED "4GiB"
 #define DEFAULT_QUANT "q4_k_m"
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
@@ -173,7 +175,7 @@ static void add_ram(struct text *t, const struct source_row *r, const struct yam
 
 	if (!*capacity)
 		assume(t, "RAM is large enough");
-	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
+	add(t, "  ram: {capacity: %sGiB, reserved: " DEFAULT_RAM_RESERVED, *capacity ? capacity : DEFAULT_RAM_GIB);
 	if (*r->at[COL_DRAM_GBPS]) {
 		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
 		add(t, measured ? ", bandwidth: {measured: %sGB/s, spread: 5%%, source: corpus}}\n" :
