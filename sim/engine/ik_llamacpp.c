@@ -34,7 +34,8 @@ static const struct engine_ignored ik_ignored[] = {
 	{"cuda", true}, {"warmup-batch", false},
 };
 
-static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06"};
+static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06",
+	.whole_from = "2024-04"};
 
 static int ik_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -34,6 +34,8 @@
 /* The cache is allocated in pieces of so many entries. */
 #define KV_PAD 256
 #define HIDDEN_ELEMENT_BYTES 4
+/* A pass that wants so much of a layer's weights wants all. */
+#define ALL_OF_IT 0.95
 /* Numbers of operations as ik_llama.cpp's -op has them (pull request 405). */
 enum { OP_MUL_MAT = 26, OP_MUL_MAT_ID = 27, OP_FUSED_UP_GATE = 29 };
 /* Of ik_llama.cpp's -fmoe: up, gate and glu are one. */
@@ -85,6 +87,11 @@ struct plan {
 	struct override *override;
 	int n_overrides;
 };
+
+static bool is_since(const struct llamacpp_flags *f, const char *date)
+{
+	return date && strcmp(f->build, date) >= 0;
+}
 
 static struct place_spot on_device(const struct plan *plan, int device)
 {
@@ -298,6 +305,33 @@ static uint32_t most_layers(const struct plan *plan, uint64_t margin, struct are
 	return fits;
 }
 
+/* -ngl auto with a mixture of experts: all layers on the GPUs, experts of as few as possible in RAM. False when that
+   does not fit, or the program does not do it. */
+static bool fit_experts(struct plan *plan, struct llamacpp_flags *fitted, struct arena *a)
+{
+	const struct model *m = plan->job->model;
+	uint64_t margin = (uint64_t)plan->flags->fit_target_bytes, too_few = 0;
+	struct plan tried = *plan;
+	bool experts = false;
+
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		experts |= m->layers[i].n_expert > 0;
+	if (!experts || !is_since(plan->flags, plan->fork->fit_from) || gpus_fit(plan, plan->ngl, margin, a))
+		return false;
+	*fitted = *plan->flags;
+	fitted->n_cpu_moe = m->n_layer;
+	tried.flags = fitted;
+	if (!gpus_fit(&tried, plan->ngl, margin, a))
+		return false;
+	for (uint64_t fits = m->n_layer; fits - too_few > 1;) {
+		fitted->n_cpu_moe = too_few + (fits - too_few) / 2;
+		*(gpus_fit(&tried, plan->ngl, margin, a) ? &fits : &too_few) = fitted->n_cpu_moe;
+	}
+	fitted->n_cpu_moe = too_few + 1;
+	plan->flags = fitted;
+	return true;
+}
+
 /* All layers are on the GPU: are experts in RAM that would fit there too? */
 static const char *advise_experts(const struct plan *plan, struct arena *a)
 {
@@ -460,11 +494,6 @@ static int cache_type(const char *flag, const char *name, const struct quant_typ
 	return 0;
 }
 
-static bool is_since(const struct llamacpp_flags *f, const char *date)
-{
-	return date && strcmp(f->build, date) >= 0;
-}
-
 static enum kvcache_form cache_form(const struct llamacpp_fork *fork, const struct llamacpp_flags *f)
 {
 	if (f->mla >= 2 || is_since(f, fork->latent_from))
@@ -524,6 +553,7 @@ static int check_build(const char *build, struct err *err)
 int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p, struct arena *a,
 	struct err *err)
 {
+	struct llamacpp_flags fitted;
 	struct plan plan;
 	bool automatic;
 
@@ -533,7 +563,7 @@ int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *jo
 		return -1;
 	if (plan.n_gpus == 0)
 		plan.ngl = 0;
-	else if (automatic)
+	else if (automatic && !fit_experts(&plan, &fitted, a))
 		plan.ngl = most_layers(&plan, (uint64_t)plan.flags->fit_target_bytes, a);
 	fill(&plan, p, a);
 	p->advice = advise(&plan, p, a);
@@ -561,6 +591,7 @@ struct llamacpp {
 	bool offload;        /* this step: host-held weights are multiplied on the GPU */
 	bool offload_experts; /* and experts */
 	bool dense_may, experts_may; /* be multiplied there at all */
+	bool whole;          /* and attention of their layers with them */
 	bool graphs;         /* a CUDA graph for each split */
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
 };
@@ -591,6 +622,7 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->flags = job->flags;
 	s->cost = job->cost;
 	s->graphs = is_since(s->flags, fork->graphs_from);
+	s->whole = is_since(s->flags, fork->whole_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
 	/* GPUs are neighbours in the list of devices. */
 	if (s->gpu >= 0 && s->flags->sm == SPLIT_NONE)
@@ -679,14 +711,15 @@ static void move_to(struct llamacpp *s, int device)
 	lower_move_to(&s->chain, device);
 }
 
-/* What RAM does not hold of the mapped file is read again. */
-static void page_in(struct llamacpp *s, int ram, double bytes)
+/* What RAM does not hold of the mapped file is read again. Where each pass wants all of a layer, the pages that were used
+   longest ago are the next to be wanted, and none is found. */
+static void page_in(struct llamacpp *s, int ram, double bytes, bool all)
 {
 	const struct llamacpp_paging *paging = s->chain.x->placement->engine;
 
 	if (paging)
 		s->chain.last = exec_copy(s->chain.x, paging->drive, ram,
-			bytes * paging->share / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
+			bytes * (all ? 1 : paging->share) / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
 }
 
 /* Whether weights of such a group in RAM are multiplied on the GPU in this step. What is laid out
@@ -742,7 +775,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		if (s->flags->rtr && hw->devices[device].kind == HW_DEVICE_CPU)
 			type = quant_ik_interleaved(type);
 		if (hw->devices[device].kind == HW_DEVICE_CPU)
-			page_in(s, part->spot.memory, bytes);
+			page_in(s, part->spot.memory, bytes, share > ALL_OF_IT);
 		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU) {
 			device = s->gpu;
 			move_to(s, device);
@@ -782,7 +815,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	double held = entry * (double)read->kv_tokens, fresh = entry * (double)read->tokens;
 	int device = kv->device;
-	bool borrowed = s->offload && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU;
+	bool borrowed = s->offload && s->whole && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU;
 
 	if (borrowed) {
 		/* The layer is computed on the GPU for once, with its cache as an input that is copied. */
@@ -841,7 +874,8 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 }
 
 static const struct llamacpp_fork mainline = {
-	.graphs_from = "2026-01", .latent_from = "2025-04", .windows_from = "2025-05"};
+	.graphs_from = "2026-01", .latent_from = "2025-04", .windows_from = "2025-05", .fit_from = "2025-12",
+	.whole_from = "2024-04"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -41,6 +41,7 @@ struct cost_rate {
 struct cost_cpu {
 	struct hw_num read;           /* share of the DRAM rate, all threads */
 	struct hw_num read_experts;   /* of that, what reads of single experts reach; 0: all of it */
+	struct hw_num dot_experts;    /* of the rates below, what products of many rows with experts reach; 0: all of it */
 	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
 	struct hw_num few_rows;       /* so many are multiplied one by one, */
 	struct hw_num many_rows;      /* from so many on they are multiplied together */

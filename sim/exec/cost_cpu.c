@@ -72,6 +72,9 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 	if (multiply_adds > 0) {
 		cost_rate_for(c->weights, c->n_weights, c->bits, type, &r);
 		time.dot_s = multiply_adds / (rate_at(c, &r, rows) * t->clock_hz * t->workers);
+		share = hw_num_value(&c->dot_experts);
+		if (how != COST_TOGETHER && share > 0 && multiply_adds > hw_num_value(&c->few_rows) * weights)
+			time.dot_s /= share;
 	}
 	return time;
 }
