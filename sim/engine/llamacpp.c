@@ -82,6 +82,7 @@ struct plan {
 	struct kvcache_types kv_types;
 	int n_gpus, gpu[LLAMACPP_MAX_GPUS];
 	double share[LLAMACPP_MAX_GPUS]; /* of the layers on GPUs, cumulated */
+	const double *below;  /* by layer: share of the GPUs' bytes that lie before its middle; NULL: layers count alike */
 	int cpu, ram;
 	uint32_t ngl;
 	struct override *override;
@@ -106,7 +107,7 @@ static int layer_device(const struct plan *plan, uint32_t i)
 
 	if (plan->n_gpus == 0 || i < start)
 		return plan->cpu;
-	double where = ((double)(i - start) + 0.5) / (double)(n - start);
+	double where = plan->below ? plan->below[i] : ((double)(i - start) + 0.5) / (double)(n - start);
 	for (int g = 0; g < plan->n_gpus - 1; g++)
 		if (where < plan->share[g])
 			return plan->gpu[g];
@@ -155,10 +156,11 @@ static struct place_spot tensor_spot(const struct plan *plan, const struct model
 	return spot;
 }
 
-/* A mapped file that RAM does not hold: this share of its weights there comes from the drive at each use. */
+/* A mapped file that RAM does not hold. */
 struct llamacpp_paging {
 	int drive;
-	double share;
+	bool experts; /* of routed experts alone: what every token wants stays in memory */
+	double share; /* of the weights there that comes from the drive at each use, where a pass does not want them all */
 };
 
 static uint64_t pad(uint64_t n, uint64_t to)
@@ -235,8 +237,12 @@ static void page_out(const struct plan *plan, struct placement *p, struct arena 
 
 	if (!missing || drive < 0 || missing > held || !is_mapped(plan->flags))
 		return;
+	uint64_t experts = 0;
+	for (int i = 0; i < p->model->n_tensors; i++)
+		if (p->model->tensors[i].group == MODEL_EXPERTS && p->tensor[i].memory == plan->ram)
+			experts += p->model->tensors[i].bytes;
 	struct llamacpp_paging *paging = arena_new(a, struct llamacpp_paging);
-	*paging = (struct llamacpp_paging){drive, (double)missing / (double)held};
+	*paging = (struct llamacpp_paging){drive, experts >= missing, (double)missing / (double)(experts >= missing ? experts : held)};
 	p->engine = paging;
 	ledger_move(&p->ledger, plan->ram, drive, LEDGER_WEIGHTS, missing);
 }
@@ -272,6 +278,33 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	book_staging(plan, p);
 	book_rounding(plan, p);
 	page_out(plan, p, a);
+}
+
+static bool on_gpus(const struct plan *plan, const struct placement *p, int memory)
+{
+	return p->machine->memories[memory].kind == HW_MEMORY_GPU && plan->n_gpus > 0;
+}
+
+/* Deals the layers to the GPUs by what they have there instead of by number. Without -ts that is what --fit does, and who
+   ran something that does not fit otherwise wrote a -ts. */
+static void balance(struct plan *plan, const struct placement *p, struct arena *a)
+{
+	const struct model *m = plan->job->model;
+	double *below = arena_array(a, double, m->n_layer + 1), *bytes = arena_array(a, double, m->n_layer + 1), sum = 0, at = 0;
+
+	for (int i = 0; i < m->n_tensors; i++)
+		if (on_gpus(plan, p, p->tensor[i].memory))
+			bytes[m->tensors[i].layer < 0 ? (int)m->n_layer : m->tensors[i].layer] += (double)m->tensors[i].bytes;
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		if (on_gpus(plan, p, p->kv[i].memory))
+			bytes[i] += (double)(p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, &p->kv_types));
+	for (uint32_t i = 0; i <= m->n_layer; i++)
+		sum += bytes[i];
+	for (uint32_t i = 0; i <= m->n_layer; i++) {
+		below[i] = (at + bytes[i] / 2) / sum;
+		at += bytes[i];
+	}
+	plan->below = below;
 }
 
 static bool gpus_fit(const struct plan *plan, uint32_t ngl, uint64_t margin, struct arena *a)
@@ -566,6 +599,10 @@ int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *jo
 	else if (automatic && !fit_experts(&plan, &fitted, a))
 		plan.ngl = most_layers(&plan, (uint64_t)plan.flags->fit_target_bytes, a);
 	fill(&plan, p, a);
+	if (!ledger_fits(&p->ledger) && plan.n_gpus > 1 && plan.flags->sm == SPLIT_LAYER && !*plan.flags->ts) {
+		balance(&plan, p, a);
+		fill(&plan, p, a);
+	}
 	p->advice = advise(&plan, p, a);
 	for (int i = 0; i < plan.n_overrides; i++)
 		regfree(&plan.override[i].regex);
@@ -633,6 +670,8 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->prefill_team = s->flags->tb ? cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb,
 						 numa_binding[s->flags->numa]) :
 					 s->decode_team;
+	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from))
+		s->decode_team.attention_share = s->prefill_team.attention_share = hw_num_value(&s->cost->cpu.early_attention);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	/* Each split begins with a wait for the other device and ends with one. */
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
@@ -713,11 +752,11 @@ static void move_to(struct llamacpp *s, int device)
 
 /* What RAM does not hold of the mapped file is read again. Where each pass wants all of a layer, the pages that were used
    longest ago are the next to be wanted, and none is found. */
-static void page_in(struct llamacpp *s, int ram, double bytes, bool all)
+static void page_in(struct llamacpp *s, enum model_group group, int ram, double bytes, bool all)
 {
 	const struct llamacpp_paging *paging = s->chain.x->placement->engine;
 
-	if (paging)
+	if (paging && (group == MODEL_EXPERTS || !paging->experts))
 		s->chain.last = exec_copy(s->chain.x, paging->drive, ram,
 			bytes * (all ? 1 : paging->share) / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
 }
@@ -775,7 +814,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		if (s->flags->rtr && hw->devices[device].kind == HW_DEVICE_CPU)
 			type = quant_ik_interleaved(type);
 		if (hw->devices[device].kind == HW_DEVICE_CPU)
-			page_in(s, part->spot.memory, bytes, share > ALL_OF_IT);
+			page_in(s, group, part->spot.memory, bytes, share > ALL_OF_IT);
 		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU) {
 			device = s->gpu;
 			move_to(s, device);
@@ -874,8 +913,8 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 }
 
 static const struct llamacpp_fork mainline = {
-	.graphs_from = "2026-01", .latent_from = "2025-04", .windows_from = "2025-05", .fit_from = "2025-12",
-	.whole_from = "2024-04"};
+	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
+	.whole_from = "2024-04", .tiles_from = "2026-01"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -54,6 +54,7 @@ static const struct field {
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, false},
 	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, true},
 	{"cpu", "dot_experts", UNIT_FRACTION, offsetof(struct cost, cpu.dot_experts), false, true},
+	{"cpu", "early_attention", UNIT_FRACTION, offsetof(struct cost, cpu.early_attention), false, true},
 	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, false},
 	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, false},
 	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, false},

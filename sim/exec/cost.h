@@ -49,6 +49,7 @@ struct cost_cpu {
 	struct hw_num far_unbound;    /* what a further socket's memory adds to the first one's rate: no --numa, */
 	struct hw_num far_bound;      /* pages and threads spread over the sockets */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
+	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
 	struct hw_num tile_rows;      /* from so many queries on a 16-bit cache is read by tiles */
 	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */

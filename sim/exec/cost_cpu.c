@@ -30,7 +30,7 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	double second = hardware > cores ? fmin(n, hardware) - busy : 0;
 	double dram = hw_num_value(&m->memories[cpu->memory].bandwidth_bytes_s);
 	double reach = hw_num_value(&cpu->bandwidth_bytes_s), alone = hw_num_value(&cpu->thread_bandwidth_bytes_s);
-	struct cost_team t;
+	struct cost_team t = {0};
 
 	if (reach > 0 && reach < dram)
 		dram = reach;
@@ -94,7 +94,8 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 			hw_num_value(&c->entry_cycles);
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,
-		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers),
+		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers) /
+			(t->attention_share > 0 ? t->attention_share : 1),
 	};
 }
 
