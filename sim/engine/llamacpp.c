@@ -630,6 +630,7 @@ struct llamacpp {
 	bool dense_may, experts_may; /* be multiplied there at all */
 	bool whole;          /* and attention of their layers with them */
 	bool graphs;         /* a CUDA graph for each split */
+	bool cpu_worked;     /* this step: on more than the embedding, so that the GPU has several splits */
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
 };
 
@@ -746,7 +747,7 @@ static void move_to(struct llamacpp *s, int device)
 	const struct hw_machine *hw = s->chain.x->placement->machine;
 
 	if (device != s->chain.device)
-		s->drained = hw->devices[device].kind == HW_DEVICE_GPU && !s->graphs;
+		s->drained = hw->devices[device].kind == HW_DEVICE_GPU && !s->graphs && s->cpu_worked;
 	lower_move_to(&s->chain, device);
 }
 
@@ -821,6 +822,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 			fetch(s, part->spot.memory, hw->devices[device].memory, bytes, s->pinned);
 		}
 		move_to(s, device);
+		s->cpu_worked |= hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED;
 		s->chain.last = multiply(s, device, group, type, bytes, flops_per_param * (double)part->params, nodes,
 			s->chain.last);
 		nodes = 0;
@@ -862,6 +864,7 @@ static void run_attention(void *state, const struct trace_access *read)
 		fetch(s, kv->memory, p->machine->devices[device].memory, held, true);
 	}
 	move_to(s, device);
+	s->cpu_worked |= p->machine->devices[device].kind == HW_DEVICE_CPU;
 
 	const struct hw_device *d = &p->machine->devices[device];
 	struct kernel_place where = on(s, d);
@@ -897,7 +900,7 @@ int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, o
 	s->offload = s->dense_may && step->n_tokens >= OFFLOAD_MIN_ROWS;
 	s->offload_experts = s->experts_may && (double)step->n_tokens >= experts_from(s);
 	s->team = step->phase == TRACE_PREFILL ? s->prefill_team : s->decode_team;
-	s->drained = false;
+	s->drained = s->cpu_worked = false;
 	lower_walk(&s->chain, s, &llamacpp_walk);
 	/* Logits come back to the host, which samples. */
 	s->chain.last = exec_wait(x, (s->gpu >= 0 ? hw_num_value(&s->cost->gpu_sync_s) : 0) +
