@@ -70,6 +70,17 @@ void ledger_book(struct ledger *l, int memory, enum ledger_category c, const cha
 		line->bytes = sat_add(line->bytes, bytes);
 }
 
+void ledger_move(struct ledger *l, int from, int to, enum ledger_category c, uint64_t bytes)
+{
+	struct ledger_line *line = line_at(l, from, c, category_names[c]);
+
+	if (l->row[from].used_bytes[c] < bytes || !line || line->bytes < bytes)
+		BUG("'%s' does not hold so many bytes of %s", row_at(l, from)->name, category_names[c]);
+	l->row[from].used_bytes[c] -= bytes;
+	line->bytes -= bytes;
+	ledger_book(l, to, c, NULL, bytes);
+}
+
 uint64_t ledger_used(const struct ledger *l, int memory)
 {
 	const struct ledger_row *row = row_at(l, memory);

@@ -39,6 +39,9 @@ void ledger_init(struct ledger *l);
 int ledger_add_memory(struct ledger *l, const char *name, uint64_t capacity_bytes); /* its index */
 /* Adds bytes to the category, and to the line `what` of it (NULL: the category's own name). Saturates. */
 void ledger_book(struct ledger *l, int memory, enum ledger_category c, const char *what, uint64_t bytes);
+/* Takes bytes of a category from one memory to another; there must be as many of them in its line of the category's own
+   name (BUG). */
+void ledger_move(struct ledger *l, int from, int to, enum ledger_category c, uint64_t bytes);
 uint64_t ledger_used(const struct ledger *l, int memory);
 uint64_t ledger_free(const struct ledger *l, int memory);    /* 0 when overfull */
 uint64_t ledger_missing(const struct ledger *l, int memory); /* 0 when it fits */

@@ -185,7 +185,7 @@ static const struct {
 	{"iq4_xs_r4", "iq4_xs_r8"},
 	{"fp4-fp8", "mxfp4+fp8-block128"},  /* as DeepSeek-V4 is published */
 	{"w4a16-fp8", "int4+fp8"},	    /* experts in 4 bits, the rest in FP8 */
-	{"int8-cpu-int4-gpu", "int8+int4"}, /* KTransformers: experts on the CPU */
+	{"int8-cpu-int4-gpu", "int8+q4_k"}, /* KTransformers: experts on the CPU, Marlin on the GPU */
 	{"awq", "awq-int4-g128"},
 	{"gptq", "gptq-int4-g128"},
 	{"bnb-int8", "int8"},

@@ -64,5 +64,7 @@ const char *quant_family_name(enum quant_family f);
 const struct quant_type *quant_ik_at(size_t i);
 /* The type whose rows an interleaved one holds ("q4_k" for "q4_k_r4"), or t itself. */
 const struct quant_type *quant_ik_plain(const struct quant_type *t);
+/* The other way: the type that -rtr makes of t ("q4_k_r4" of "q4_k"), or t itself where there is none. */
+const struct quant_type *quant_ik_interleaved(const struct quant_type *t);
 
 #endif

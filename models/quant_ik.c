@@ -100,3 +100,11 @@ const struct quant_type *quant_ik_plain(const struct quant_type *t)
 	}
 	return t;
 }
+
+const struct quant_type *quant_ik_interleaved(const struct quant_type *t)
+{
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (types[i].plain && strstr(types[i].type.name, "_r") && strcmp(types[i].plain, t->name) == 0)
+			return &types[i].type;
+	return t;
+}

@@ -103,6 +103,13 @@ static inline void list_step(const char *text, const char *sets, uint64_t step, 
 	"\"intermediate_size\": 3584, \"num_hidden_layers\": 3, \"num_attention_heads\": 8, \"num_key_value_heads\": 2,\n" \
 	"\"vocab_size\": 5003, \"tie_word_embeddings\": false, \"torch_dtype\": \"float16\"}\n"
 
+/* Two layers with 8 experts of which 2 are used. */
+#define SMALL_MOE                                                                                                        \
+	"{\"architectures\": [\"MixtralForCausalLM\"], \"model_type\": \"mixtral\", \"hidden_size\": 1024,\n"             \
+	"\"intermediate_size\": 3584, \"num_hidden_layers\": 2, \"num_attention_heads\": 8, \"num_key_value_heads\": 2,\n" \
+	"\"num_local_experts\": 8, \"num_experts_per_tok\": 2,\n"                                                         \
+	"\"vocab_size\": 5003, \"tie_word_embeddings\": false, \"torch_dtype\": \"float16\"}\n"
+
 /* The operations of a step of a scenario with this config.json as its model. */
 static inline void check_order_of(uint64_t step, const char *model_json, const char *scenario, const char *want)
 {

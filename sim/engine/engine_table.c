@@ -9,6 +9,10 @@
 static const struct engine_ops *const engines[] = {
 	&engine_ideal,
 	&engine_llamacpp,
+	&engine_ik_llamacpp,
+	&engine_ollama,
+	&engine_llamacpp_python,
+	&engine_ktransformers,
 	&engine_accelerate,
 	&engine_expertcache,
 	&engine_vllm,
@@ -25,6 +29,18 @@ static const struct engine_ops *const engines[] = {
 const struct engine_ops *engine_at(size_t i)
 {
 	return i < ARRAY_LEN(engines) ? engines[i] : NULL;
+}
+
+int engine_use_experts(struct model *m, uint64_t n, struct err *err)
+{
+	for (uint32_t i = 0; i < m->n_layer; i++) {
+		struct model_layer *l = &m->layers[i];
+		if (l->n_expert && n > l->n_expert)
+			return err_set(err, ERR_INPUT, "a layer has %u experts, not %llu", l->n_expert, (unsigned long long)n);
+		if (l->n_expert)
+			l->n_expert_used = (uint32_t)n;
+	}
+	return 0;
 }
 
 int engine_find(const char *name, const struct err_pos *pos, const struct engine_ops **out, struct err *err)

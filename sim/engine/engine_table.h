@@ -53,6 +53,8 @@ struct engine_ops {
 	bool overheads; /* pays latencies and launches */
 	/* Most rows of a prefill step on a machine; NULL, or 0: all in one. */
 	uint64_t (*prefill_rows)(const void *flags, const struct hw_machine *machine);
+	/* Changes what the flags make different in the layers: experts a token uses, windows; NULL: nothing. */
+	int (*adapt)(const void *flags, struct model *m, struct err *err);
 	/* Decides and books everything; a placement that does not fit is no error. */
 	int (*place)(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);
 	/* State for one run of steps. */
@@ -61,8 +63,11 @@ struct engine_ops {
 };
 
 extern const struct engine_ops engine_accelerate, engine_airllm, engine_deepspeed_tp, engine_expertcache, engine_fiddler,
-	engine_flexgen, engine_ideal, engine_llamacpp, engine_sequoia, engine_sglang, engine_transformers, engine_vllm,
-	engine_zero_inference;
+	engine_flexgen, engine_ideal, engine_ik_llamacpp, engine_ktransformers, engine_llamacpp, engine_llamacpp_python,
+	engine_ollama, engine_sequoia, engine_sglang, engine_transformers, engine_vllm, engine_zero_inference;
+
+/* For adapt: so many experts a token; an error when a layer has fewer. */
+int engine_use_experts(struct model *m, uint64_t n, struct err *err);
 
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);

@@ -23,19 +23,26 @@
 #include <string.h>
 
 #include "models/kvcache.h"
-#include "sim/engine/engine_table.h"
+#include "sim/engine/llamacpp.h"
 #include "sim/exec/kernel.h"
 #include "sim/exec/lower.h"
 
 /* From so many rows on, weights held by the host are multiplied on the GPU (op_offload_min_batch_size). */
 #define OFFLOAD_MIN_ROWS 32
+/* Up to so many rows a GPU multiplies vectors (MMVQ_MAX_BATCH_SIZE). */
+#define VECTOR_ROWS 8
 /* The cache is allocated in pieces of so many entries. */
 #define KV_PAD 256
 #define HIDDEN_ELEMENT_BYTES 4
+/* A pass that wants so much of a layer's weights wants all. */
+#define ALL_OF_IT 0.95
+/* Numbers of operations as ik_llama.cpp's -op has them (pull request 405). */
+enum { OP_MUL_MAT = 26, OP_MUL_MAT_ID = 27, OP_FUSED_UP_GATE = 29 };
+/* Of ik_llama.cpp's -fmoe: up, gate and glu are one. */
+#define FUSED_EXPERT_NODES 4
 /* Inputs of quantised matrices: blocks of 32 bytes and two f16 (block_q8_1). */
 #define Q8_1_BYTES (36.0 / 32)
 #define MAX_OVERRIDES 64
-#define MAX_GPUS 8
 
 /* Graph nodes of one group of a layer, views aside, counted in build_attn, build_ffn and build_moe_ffn of
    src/llama-graph.cpp: a CUDA kernel on a GPU, a barrier of all threads on a CPU. The cache is read by one more. */
@@ -49,69 +56,19 @@ static const int group_nodes[MODEL_GROUP_N] = {
 	[MODEL_OUTPUT] = 3, /* norm, mul, logits */
 };
 
-static const char *const load_choices[] = {"mmap", "none", NULL};
+const char *const llamacpp_load_choices[] = {"mmap", "none", NULL};
 enum { SPLIT_LAYER, SPLIT_NONE, SPLIT_ROW };
-static const char *const split_choices[] = {"layer", "none", "row", NULL};
-static const char *const numa_choices[] = {"none", "distribute", "isolate", "numactl", NULL};
+const char *const llamacpp_split_choices[] = {"layer", "none", "row", NULL};
+const char *const llamacpp_numa_choices[] = {"none", "distribute", "isolate", "numactl", NULL};
 /* numactl: as it was told to, which is to interleave in every guide to several sockets. */
 static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_SPREAD, COST_ISOLATED, COST_SPREAD};
 
-struct llamacpp_flags {
-	const char *ngl, *ot, *fa, *ctk, *ctv, *ts;
-	uint64_t n_cpu_moe, b, ub, t, c, mg;
-	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload;
-	int load_mode, sm, numa;
-	double fit_target_bytes;
-};
+static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
+static const struct engine_alias llamacpp_alias[] = {LLAMACPP_ALIASES};
+static const struct engine_ignored llamacpp_ignored[] = {LLAMACPP_IGNORED};
 
-static const struct param llamacpp_flag[] = {
-	PARAM_TEXT(struct llamacpp_flags, ngl, "ngl", "auto",
-		"layers on the GPU, the output counting as one; -1: all; auto: as many as fit"),
-	PARAM_TEXT(struct llamacpp_flags, ot, "ot", "", "REGEX=CPU|CUDA0,... : where tensors with such names go"),
-	PARAM_COUNT(struct llamacpp_flags, n_cpu_moe, "n-cpu-moe", "0", 0, 65536,
-		"the first N layers keep their routed experts in RAM"),
-	PARAM_FLAG(struct llamacpp_flags, cpu_moe, "cpu-moe", "no", "all layers keep their routed experts in RAM"),
-	PARAM_FLAG(struct llamacpp_flags, nkvo, "nkvo", "no", "the KV cache stays in RAM, attention on the CPU"),
-	PARAM_COUNT(struct llamacpp_flags, b, "b", "2048", 1, 1e6, "logical batch"),
-	PARAM_COUNT(struct llamacpp_flags, ub, "ub", "512", 1, 1e6, "rows of one pass over the weights"),
-	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, "CPU threads; 0: one for each core"),
-	PARAM_CHOICE(struct llamacpp_flags, numa, "numa", "none", numa_choices,
-		"how threads and memory are spread over the sockets"),
-	PARAM_TEXT(struct llamacpp_flags, fa, "fa", "auto", "flash attention: on, off, auto"),
-	PARAM_TEXT(struct llamacpp_flags, ctk, "ctk", "f16", "element type of keys in the cache"),
-	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "element type of values in the cache"),
-	PARAM_COUNT(struct llamacpp_flags, c, "c", "0", 0, 1e9, "context allocated; 0: what the workload needs"),
-	PARAM_FLAG(struct llamacpp_flags, no_mmap, "no-mmap", "no", "read weights into pinned memory"),
-	PARAM_CHOICE(struct llamacpp_flags, load_mode, "load-mode", "mmap", load_choices, "none is --no-mmap"),
-	PARAM_FLAG(struct llamacpp_flags, mmap, "mmap", "yes", "0 is --no-mmap (llama-bench)"),
-	PARAM_FLAG(struct llamacpp_flags, no_op_offload, "no-op-offload", "no",
-		"weights in RAM are never multiplied on the GPU"),
-	PARAM_TEXT(struct llamacpp_flags, ts, "ts", "",
-		"share of the layers (sm row: and rows) on each GPU: 3,1; empty: by memory"),
-	PARAM_CHOICE(struct llamacpp_flags, sm, "sm", "layer", split_choices,
-		"how several GPUs split the model: by layers; one GPU has all; dense matrices by rows"),
-	PARAM_COUNT(struct llamacpp_flags, mg, "mg", "0", 0, MAX_GPUS - 1,
-		"which GPU has all with sm none; else without influence"),
-	PARAM_REAL(struct llamacpp_flags, fit_target_bytes, "fit-target", UNIT_BYTES, "1024MiB", 0, 1e15,
-		"memory that -ngl auto leaves free on each GPU"),
-};
-
-static const struct engine_alias llamacpp_alias[] = {
-	{"gpu-layers", "ngl"}, {"n-gpu-layers", "ngl"}, {"override-tensor", "ot"}, {"ncmoe", "n-cpu-moe"},
-	{"cmoe", "cpu-moe"}, {"no-kv-offload", "nkvo"}, {"batch-size", "b"}, {"ubatch-size", "ub"}, {"threads", "t"},
-	{"flash-attn", "fa"}, {"cache-type-k", "ctk"}, {"cache-type-v", "ctv"}, {"ctx-size", "c"},
-	{"tensor-split", "ts"}, {"split-mode", "sm"}, {"main-gpu", "mg"}, {"lm", "load-mode"}, {"nopo", "no-op-offload"},
-};
-
-static const struct engine_ignored llamacpp_ignored[] = {
-	{"mlock", false}, {"fit", true}, {"dio", true}, {"direct-io", true}, {"np", true}, {"parallel", true},
-	{"fit-ctx", true}, {"no-context-shift", false}, {"swa-full", false}, {"p", true}, {"n", true}, {"d", true},
-	{"m", true}, {"model", true}, {"hf", true}, {"mmp", true}, {"mmproj", true}, {"host", true}, {"port", true}, {"temp", true}, {"top-p", true}, {"top-k", true},
-	{"min-p", true}, {"jinja", false}, {"alias", true}, {"tb", true}, {"threads-batch", true}, {"seed", true},
-	{"no-warmup", false}, {"r", true}, {"o", true}, {"cont-batching", false},
-	{"cb", false}, {"metrics", false}, {"verbose", false}, {"v", false}, {"color", false}, {"prio", true},
-	{"poll", true}, {"rope-scaling", true}, {"chat-template", true}, {"reasoning-format", true},
-};
+/* A buffer of -ot that is a GPU, whichever. */
+#define ANY_GPU (-2)
 
 struct override {
 	regex_t regex;
@@ -120,15 +77,22 @@ struct override {
 
 struct plan {
 	const struct engine_job *job;
+	const struct llamacpp_fork *fork;
 	const struct llamacpp_flags *flags;
 	struct kvcache_types kv_types;
-	int n_gpus, gpu[MAX_GPUS];
-	double share[MAX_GPUS]; /* of the layers on GPUs, cumulated */
+	int n_gpus, gpu[LLAMACPP_MAX_GPUS];
+	double share[LLAMACPP_MAX_GPUS]; /* of the layers on GPUs, cumulated */
+	const double *below;  /* by layer: share of the GPUs' bytes that lie before its middle; NULL: layers count alike */
 	int cpu, ram;
 	uint32_t ngl;
 	struct override *override;
 	int n_overrides;
 };
+
+static bool is_since(const struct llamacpp_flags *f, const char *date)
+{
+	return date && strcmp(f->build, date) >= 0;
+}
 
 static struct place_spot on_device(const struct plan *plan, int device)
 {
@@ -143,7 +107,7 @@ static int layer_device(const struct plan *plan, uint32_t i)
 
 	if (plan->n_gpus == 0 || i < start)
 		return plan->cpu;
-	double where = ((double)(i - start) + 0.5) / (double)(n - start);
+	double where = plan->below ? plan->below[i] : ((double)(i - start) + 0.5) / (double)(n - start);
 	for (int g = 0; g < plan->n_gpus - 1; g++)
 		if (where < plan->share[g])
 			return plan->gpu[g];
@@ -175,6 +139,8 @@ static struct place_spot tensor_spot(const struct plan *plan, const struct model
 	const struct hw_machine *hw = plan->job->machine;
 	const struct override *o = find_override(plan, t->name);
 
+	if (o && o->memory == ANY_GPU)
+		return on_device(plan, plan->gpu[(t->layer < 0 ? 0 : t->layer) % plan->n_gpus]);
 	if (o) {
 		for (int g = 0; g < plan->n_gpus; g++)
 			if (hw->devices[plan->gpu[g]].memory == o->memory)
@@ -189,6 +155,13 @@ static struct place_spot tensor_spot(const struct plan *plan, const struct model
 		spot.mode = PLACE_ROWS;
 	return spot;
 }
+
+/* A mapped file that RAM does not hold. */
+struct llamacpp_paging {
+	int drive;
+	bool experts; /* of routed experts alone: what every token wants stays in memory */
+	double share; /* of the weights there that comes from the drive at each use, where a pass does not want them all */
+};
 
 static uint64_t pad(uint64_t n, uint64_t to)
 {
@@ -250,6 +223,30 @@ static void book_again(struct placement *p, const struct place_spot *spot, uint6
 		ledger_book(&p->ledger, p->rows.spot[i].memory, LEDGER_WEIGHTS, what, place_rows_share(&p->rows, i, bytes));
 }
 
+static bool is_mapped(const struct llamacpp_flags *f)
+{
+	return f->mmap && !f->no_mmap && f->load_mode == 0;
+}
+
+/* Weights beyond the capacity of RAM stay in the file. Which pages the system keeps does not follow the model's order, so
+   each use finds the same share of them there. */
+static void page_out(const struct plan *plan, struct placement *p, struct arena *a)
+{
+	uint64_t missing = ledger_missing(&p->ledger, plan->ram), held = p->ledger.row[plan->ram].used_bytes[LEDGER_WEIGHTS];
+	int drive = hw_first_memory(plan->job->machine, HW_MEMORY_DRIVE);
+
+	if (!missing || drive < 0 || missing > held || !is_mapped(plan->flags))
+		return;
+	uint64_t experts = 0;
+	for (int i = 0; i < p->model->n_tensors; i++)
+		if (p->model->tensors[i].group == MODEL_EXPERTS && p->tensor[i].memory == plan->ram)
+			experts += p->model->tensors[i].bytes;
+	struct llamacpp_paging *paging = arena_new(a, struct llamacpp_paging);
+	*paging = (struct llamacpp_paging){drive, experts >= missing, (double)missing / (double)(experts >= missing ? experts : held)};
+	p->engine = paging;
+	ledger_move(&p->ledger, plan->ram, drive, LEDGER_WEIGHTS, missing);
+}
+
 static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 {
 	const struct model *m = plan->job->model;
@@ -280,6 +277,34 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	book_compute_buffers(plan, p);
 	book_staging(plan, p);
 	book_rounding(plan, p);
+	page_out(plan, p, a);
+}
+
+static bool on_gpus(const struct plan *plan, const struct placement *p, int memory)
+{
+	return p->machine->memories[memory].kind == HW_MEMORY_GPU && plan->n_gpus > 0;
+}
+
+/* Deals the layers to the GPUs by what they have there instead of by number. Without -ts that is what --fit does, and who
+   ran something that does not fit otherwise wrote a -ts. */
+static void balance(struct plan *plan, const struct placement *p, struct arena *a)
+{
+	const struct model *m = plan->job->model;
+	double *below = arena_array(a, double, m->n_layer + 1), *bytes = arena_array(a, double, m->n_layer + 1), sum = 0, at = 0;
+
+	for (int i = 0; i < m->n_tensors; i++)
+		if (on_gpus(plan, p, p->tensor[i].memory))
+			bytes[m->tensors[i].layer < 0 ? (int)m->n_layer : m->tensors[i].layer] += (double)m->tensors[i].bytes;
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		if (on_gpus(plan, p, p->kv[i].memory))
+			bytes[i] += (double)(p->kv_sequences * kvcache_layer_bytes(&m->layers[i], p->kv_context, &p->kv_types));
+	for (uint32_t i = 0; i <= m->n_layer; i++)
+		sum += bytes[i];
+	for (uint32_t i = 0; i <= m->n_layer; i++) {
+		below[i] = (at + bytes[i] / 2) / sum;
+		at += bytes[i];
+	}
+	plan->below = below;
 }
 
 static bool gpus_fit(const struct plan *plan, uint32_t ngl, uint64_t margin, struct arena *a)
@@ -311,6 +336,33 @@ static uint32_t most_layers(const struct plan *plan, uint64_t margin, struct are
 			too_many = middle;
 	}
 	return fits;
+}
+
+/* -ngl auto with a mixture of experts: all layers on the GPUs, experts of as few as possible in RAM. False when that
+   does not fit, or the program does not do it. */
+static bool fit_experts(struct plan *plan, struct llamacpp_flags *fitted, struct arena *a)
+{
+	const struct model *m = plan->job->model;
+	uint64_t margin = (uint64_t)plan->flags->fit_target_bytes, too_few = 0;
+	struct plan tried = *plan;
+	bool experts = false;
+
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		experts |= m->layers[i].n_expert > 0;
+	if (!experts || !is_since(plan->flags, plan->fork->fit_from) || gpus_fit(plan, plan->ngl, margin, a))
+		return false;
+	*fitted = *plan->flags;
+	fitted->n_cpu_moe = m->n_layer;
+	tried.flags = fitted;
+	if (!gpus_fit(&tried, plan->ngl, margin, a))
+		return false;
+	for (uint64_t fits = m->n_layer; fits - too_few > 1;) {
+		fitted->n_cpu_moe = too_few + (fits - too_few) / 2;
+		*(gpus_fit(&tried, plan->ngl, margin, a) ? &fits : &too_few) = fitted->n_cpu_moe;
+	}
+	fitted->n_cpu_moe = too_few + 1;
+	plan->flags = fitted;
+	return true;
 }
 
 /* All layers are on the GPU: are experts in RAM that would fit there too? */
@@ -383,6 +435,10 @@ static int override_memory(const struct plan *plan, const char *buffer, int16_t 
 		*memory = (int16_t)plan->ram;
 		return 0;
 	}
+	if (strcmp(buffer, "CUDA?") == 0 && plan->n_gpus) {
+		*memory = ANY_GPU;
+		return 0;
+	}
 	if (strncmp(buffer, "CUDA", 4) == 0) {
 		long g = strtol(buffer + 4, &end, 10);
 		if (buffer[4] && *end == '\0' && g >= 0 && g < plan->n_gpus) {
@@ -425,7 +481,7 @@ static int parse_split(struct plan *plan, struct arena *a, struct err *err)
 {
 	const struct hw_machine *hw = plan->job->machine;
 	char *text = arena_strdup(a, plan->flags->sm == SPLIT_NONE ? "" : plan->flags->ts), *save;
-	double part[MAX_GPUS], sum = 0;
+	double part[LLAMACPP_MAX_GPUS], sum = 0;
 	int n = 0;
 
 	for (char *word = strtok_r(text, ",/", &save); word; word = strtok_r(NULL, ",/", &save)) {
@@ -471,18 +527,27 @@ static int cache_type(const char *flag, const char *name, const struct quant_typ
 	return 0;
 }
 
-static int plan_init(struct plan *plan, const struct engine_job *job, struct arena *a, struct err *err)
+static enum kvcache_form cache_form(const struct llamacpp_fork *fork, const struct llamacpp_flags *f)
+{
+	if (f->mla >= 2 || is_since(f, fork->latent_from))
+		return KVCACHE_LATENT;
+	return f->mla == 1 ? KVCACHE_LATENT_COPY : KVCACHE_HEADS;
+}
+
+static int plan_init(struct plan *plan, const struct llamacpp_fork *fork, const struct engine_job *job, struct arena *a,
+	struct err *err)
 {
 	const struct llamacpp_flags *f = job->flags;
 	const struct hw_machine *hw = job->machine;
 
 	*plan = (struct plan){
 		.job = job,
+		.fork = fork,
 		.flags = f,
 		.cpu = hw_first_device(hw, HW_DEVICE_CPU),
 		.ram = hw_first_memory(hw, HW_MEMORY_RAM),
 	};
-	for (int d = 0; d < hw->n_devices && plan->n_gpus < MAX_GPUS; d++)
+	for (int d = 0; d < hw->n_devices && plan->n_gpus < LLAMACPP_MAX_GPUS; d++)
 		if (hw->devices[d].kind == HW_DEVICE_GPU)
 			plan->gpu[plan->n_gpus++] = d;
 	if (plan->n_gpus && f->mg >= (uint64_t)plan->n_gpus)
@@ -494,39 +559,57 @@ static int plan_init(struct plan *plan, const struct engine_job *job, struct are
 	}
 	if (cache_type("ctk", f->ctk, &plan->kv_types.k, err) || cache_type("ctv", f->ctv, &plan->kv_types.v, err))
 		return -1;
+	plan->kv_types.form = cache_form(fork, f);
 	return parse_overrides(plan, a, err) || parse_split(plan, a, err) ? -1 : 0;
 }
 
 /* Types that only a fork knows, or that no GGUF holds. */
-static int check_types(const struct model *m, struct err *err)
+static int check_types(const struct llamacpp_fork *fork, const struct model *m, struct err *err)
 {
-	for (int i = 0; i < m->n_tensors; i++)
+	for (int i = 0; i < m->n_tensors && !fork->ik; i++)
 		if (m->tensors[i].type->family == QUANT_IK)
 			return err_set(err, ERR_INPUT, "llama.cpp does not know type '%s' of '%s': it is ik_llama.cpp's",
 				m->tensors[i].type->name, m->tensors[i].name);
 	return 0;
 }
 
-static int llamacpp_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+/* "2025-04" or "2025". */
+static int check_build(const char *build, struct err *err)
 {
+	size_t n = strspn(build, "0123456789");
+
+	if (n == 4 && (build[4] == '\0' || (build[4] == '-' && strspn(build + 5, "0123456789") == 2 && build[7] == '\0')))
+		return 0;
+	return err_set(err, ERR_INPUT, "flag 'build' must be a year and month such as 2025-04, not '%s'", build);
+}
+
+int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p, struct arena *a,
+	struct err *err)
+{
+	struct llamacpp_flags fitted;
 	struct plan plan;
 	bool automatic;
 
-	if (check_types(job->model, err) || plan_init(&plan, job, a, err) ||
+	if (check_types(fork, job->model, err) || plan_init(&plan, fork, job, a, err) ||
+		check_build(plan.flags->build, err) ||
 		parse_ngl(plan.flags->ngl, job->model->n_layer + 1, &automatic, &plan.ngl, err))
 		return -1;
 	if (plan.n_gpus == 0)
 		plan.ngl = 0;
-	else if (automatic)
+	else if (automatic && !fit_experts(&plan, &fitted, a))
 		plan.ngl = most_layers(&plan, (uint64_t)plan.flags->fit_target_bytes, a);
 	fill(&plan, p, a);
+	if (!ledger_fits(&p->ledger) && plan.n_gpus > 1 && plan.flags->sm == SPLIT_LAYER && !*plan.flags->ts) {
+		balance(&plan, p, a);
+		fill(&plan, p, a);
+	}
 	p->advice = advise(&plan, p, a);
 	for (int i = 0; i < plan.n_overrides; i++)
 		regfree(&plan.override[i].regex);
 	return 0;
 }
 
-static uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine *machine)
+uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
 	const struct llamacpp_flags *f = flags;
 
@@ -535,28 +618,62 @@ static uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine
 }
 
 struct llamacpp {
+	const struct llamacpp_fork *fork;
 	const struct llamacpp_flags *flags;
 	const struct cost *cost;
 	struct lower chain;
 	int gpu;             /* that takes work from the host; -1: none */
-	struct cost_team team; /* the CPU's threads */
+	struct cost_team decode_team, prefill_team; /* the CPU's threads */
+	struct cost_team team; /* of this step */
 	bool pinned;
 	bool offload;        /* this step: host-held weights are multiplied on the GPU */
+	bool offload_experts; /* and experts */
+	bool dense_may, experts_may; /* be multiplied there at all */
+	bool whole;          /* and attention of their layers with them */
+	bool graphs;         /* a CUDA graph for each split */
+	bool cpu_worked;     /* this step: on more than the embedding, so that the GPU has several splits */
+	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
 };
 
-static void *llamacpp_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
+/* "26,0,27,0": operations that never (0) or always (1) go to the GPU when their weights are in RAM, by their numbers in
+   ggml. */
+static void read_policy(struct llamacpp *s)
+{
+	const char *at = s->flags->op ? s->flags->op : "";
+	int number, on, used;
+
+	s->dense_may = s->experts_may = s->gpu >= 0 && !s->flags->no_op_offload;
+	for (; sscanf(at, "%d,%d%n", &number, &on, &used) == 2; at += used + (at[used] == ',')) {
+		if (number == OP_MUL_MAT)
+			s->dense_may &= on;
+		else if (number == OP_MUL_MAT_ID || number == OP_FUSED_UP_GATE)
+			s->experts_may &= on;
+	}
+}
+
+void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_job *job, const struct placement *p,
+	struct arena *a)
 {
 	struct llamacpp *s = arena_new(a, struct llamacpp);
 	const struct hw_device *cpu = &p->machine->devices[hw_first_device(p->machine, HW_DEVICE_CPU)];
 
+	s->fork = fork;
 	s->flags = job->flags;
 	s->cost = job->cost;
+	s->graphs = is_since(s->flags, fork->graphs_from);
+	s->whole = is_since(s->flags, fork->whole_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
 	/* GPUs are neighbours in the list of devices. */
 	if (s->gpu >= 0 && s->flags->sm == SPLIT_NONE)
 		s->gpu += (int)s->flags->mg;
-	s->pinned = s->flags->no_mmap || !s->flags->mmap || s->flags->load_mode == 1;
-	s->team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, numa_binding[s->flags->numa]);
+	read_policy(s);
+	s->pinned = !is_mapped(s->flags) && !s->flags->no_pinned;
+	s->decode_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, numa_binding[s->flags->numa]);
+	s->prefill_team = s->flags->tb ? cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb,
+						 numa_binding[s->flags->numa]) :
+					 s->decode_team;
+	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from))
+		s->decode_team.attention_share = s->prefill_team.attention_share = hw_num_value(&s->cost->cpu.early_attention);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	/* Each split begins with a wait for the other device and ends with one. */
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
@@ -566,7 +683,7 @@ static void *llamacpp_state_new(const struct engine_job *job, const struct place
 static struct kernel_place on(const struct llamacpp *s, const struct hw_device *d)
 {
 	return (struct kernel_place){
-		s->cost, s->chain.x->placement->machine, d, s->team, s->flags->sm == SPLIT_ROW};
+		s->cost, s->chain.x->placement->machine, d, s->team, s->flags->sm == SPLIT_ROW || s->drained};
 }
 
 /* One group, or one matrix of it, on one device. */
@@ -575,9 +692,10 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
-	/* mul_mat_id has no kernels for blocks of rows. */
-	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes,
-		group == MODEL_EXPERTS ? COST_ONE_BY_ONE : COST_TOGETHER);
+	/* On a CPU, mul_mat_id has kernels for blocks of rows in the fork alone; on a GPU few rows are vectors. */
+	bool vectors = where.device->kind == HW_DEVICE_GPU && s->chain.step->n_tokens <= VECTOR_ROWS;
+	enum cost_rows how = group != MODEL_EXPERTS || vectors ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE;
+	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 
 	return exec_kernel(x, device, &work, after, 0);
 }
@@ -628,6 +746,38 @@ static void multiply_divided(struct llamacpp *s, const struct model_tensor *t, i
 	s->chain.last = done;
 }
 
+/* Hidden states go where they are needed. A GPU that gets them from the host has nothing else to do. */
+static void move_to(struct llamacpp *s, int device)
+{
+	const struct hw_machine *hw = s->chain.x->placement->machine;
+
+	if (device != s->chain.device)
+		s->drained = hw->devices[device].kind == HW_DEVICE_GPU && !s->graphs && s->cpu_worked;
+	lower_move_to(&s->chain, device);
+}
+
+/* What RAM does not hold of the mapped file is read again. Where each pass wants all of a layer, the pages that were used
+   longest ago are the next to be wanted, and none is found. */
+static void page_in(struct llamacpp *s, enum model_group group, int ram, double bytes, bool all)
+{
+	const struct llamacpp_paging *paging = s->chain.x->placement->engine;
+
+	if (paging && (group == MODEL_EXPERTS || !paging->experts))
+		s->chain.last = exec_copy(s->chain.x, paging->drive, ram,
+			bytes * (all ? 1 : paging->share) / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
+}
+
+/* Whether weights of such a group in RAM are multiplied on the GPU in this step. What is laid out
+   for the CPU is in no buffer that the GPU is offered, or had no kernels there for long: it goes where that is said. */
+static bool streams(const struct llamacpp *s, enum model_group group, const struct quant_type *type)
+{
+	bool for_cpu = s->flags->rtr || quant_ik_plain(type) != type;
+
+	if (group == MODEL_EMBED || (for_cpu && !s->flags->offload_min))
+		return false;
+	return group == MODEL_EXPERTS ? s->offload_experts : s->offload;
+}
+
 /* The divided matrices of a group, one after another. */
 static void multiply_rows(struct llamacpp *s, enum model_group group, double flops_per_param, int nodes)
 {
@@ -638,7 +788,7 @@ static void multiply_rows(struct llamacpp *s, enum model_group group, double flo
 		const struct model_tensor *t = &p->model->tensors[i];
 		if (t->layer != layer || t->group != group || p->tensor[i].mode != PLACE_ROWS)
 			continue;
-		lower_move_to(&s->chain, p->tensor[i].device);
+		move_to(s, p->tensor[i].device);
 		multiply_divided(s, t, p->tensor[i].device, flops_per_param, nodes);
 		nodes = 0;
 	}
@@ -653,6 +803,9 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	int nodes = group_nodes[group];
 	bool rows = false;
 
+	if (group == MODEL_EXPERTS && s->flags->fmoe)
+		nodes = FUSED_EXPERT_NODES;
+
 	(void)times; /* one kernel for all experts */
 	for (int i = 0; i < g->n; i++) {
 		const struct place_part *part = &g->part[i];
@@ -663,18 +816,39 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 			rows = true;
 			continue;
 		}
-		if (s->offload && hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED) {
+		const struct quant_type *type = part->type;
+		if (s->flags->rtr && hw->devices[device].kind == HW_DEVICE_CPU)
+			type = quant_ik_interleaved(type);
+		if (hw->devices[device].kind == HW_DEVICE_CPU)
+			page_in(s, group, part->spot.memory, bytes, share > ALL_OF_IT);
+		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU) {
 			device = s->gpu;
-			lower_move_to(&s->chain, device);
+			move_to(s, device);
 			fetch(s, part->spot.memory, hw->devices[device].memory, bytes, s->pinned);
 		}
-		lower_move_to(&s->chain, device);
-		s->chain.last = multiply(s, device, group, part->type, bytes, flops_per_param * (double)part->params, nodes,
+		move_to(s, device);
+		s->cpu_worked |= hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED;
+		s->chain.last = multiply(s, device, group, type, bytes, flops_per_param * (double)part->params, nodes,
 			s->chain.last);
 		nodes = 0;
 	}
 	if (rows)
 		multiply_rows(s, group, flops_per_param, nodes);
+}
+
+/* The layer as its attention is computed: MLA with unpacked heads where the cache has them, and for many rows in
+   ik_llama.cpp, which unpacks then (-mla 2 and 3). */
+static struct model_layer attended_layer(const struct llamacpp *s, const struct model_layer *l, double rows)
+{
+	struct model_layer heads = *l;
+	bool unpacked = s->chain.x->placement->kv_types.form == KVCACHE_HEADS ||
+		(s->fork->ik && s->flags->mla >= 2 && rows >= OFFLOAD_MIN_ROWS);
+
+	if (l->mla_dim_k && unpacked) {
+		heads.head_dim_k = l->mla_dim_k;
+		heads.head_dim_v = l->mla_dim_v;
+	}
+	return heads;
 }
 
 static void run_attention(void *state, const struct trace_access *read)
@@ -687,18 +861,20 @@ static void run_attention(void *state, const struct trace_access *read)
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	double held = entry * (double)read->kv_tokens, fresh = entry * (double)read->tokens;
 	int device = kv->device;
-	bool borrowed = s->offload && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU;
+	bool borrowed = s->offload && s->whole && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU;
 
 	if (borrowed) {
 		/* The layer is computed on the GPU for once, with its cache as an input that is copied. */
 		device = s->gpu;
 		fetch(s, kv->memory, p->machine->devices[device].memory, held, true);
 	}
-	lower_move_to(&s->chain, device);
+	move_to(s, device);
+	s->cpu_worked |= p->machine->devices[device].kind == HW_DEVICE_CPU;
 
 	const struct hw_device *d = &p->machine->devices[device];
 	struct kernel_place where = on(s, d);
-	struct platform_work work = kernel_attention(&where, l, &p->kv_types, held + fresh, read->kv_pairs,
+	struct model_layer as = attended_layer(s, l, (double)read->tokens);
+	struct platform_work work = kernel_attention(&where, &as, &p->kv_types, held + fresh, read->kv_pairs,
 		(double)read->tokens);
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 	if (borrowed)
@@ -707,13 +883,29 @@ static void run_attention(void *state, const struct trace_access *read)
 
 static const struct lower_ops llamacpp_walk = {run_group, run_attention};
 
-static int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
+/* Rows from which experts in RAM cross the link: with fewer, each would serve too few rows. */
+static double experts_from(const struct llamacpp *s)
+{
+	const struct model *m = s->chain.x->placement->model;
+
+	if (s->flags->offload_min)
+		return (double)s->flags->offload_min;
+	for (uint32_t i = 0; i < m->n_layer && is_since(s->flags, s->fork->late_from); i++)
+		if (m->layers[i].n_expert)
+			return OFFLOAD_MIN_ROWS * (double)m->layers[i].n_expert / m->layers[i].n_expert_used;
+	return OFFLOAD_MIN_ROWS;
+}
+
+int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
 {
 	struct llamacpp *s = state;
 
 	(void)err;
 	lower_begin(&s->chain, x, step);
-	s->offload = s->gpu >= 0 && !s->flags->no_op_offload && step->n_tokens >= OFFLOAD_MIN_ROWS;
+	s->offload = s->dense_may && step->n_tokens >= OFFLOAD_MIN_ROWS;
+	s->offload_experts = s->experts_may && (double)step->n_tokens >= experts_from(s);
+	s->team = step->phase == TRACE_PREFILL ? s->prefill_team : s->decode_team;
+	s->drained = s->cpu_worked = false;
 	lower_walk(&s->chain, s, &llamacpp_walk);
 	/* Logits come back to the host, which samples. */
 	s->chain.last = exec_wait(x, (s->gpu >= 0 ? hw_num_value(&s->cost->gpu_sync_s) : 0) +
@@ -722,9 +914,36 @@ static int llamacpp_lower(struct exec *x, void *state, const struct trace_step *
 	return 0;
 }
 
+void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_layer && !is_since(f, fork->windows_from); i++)
+		m->layers[i].window = 0;
+}
+
+static const struct llamacpp_fork mainline = {
+	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
+	.whole_from = "2024-04", .tiles_from = "2026-01"};
+
+int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
+{
+	(void)err;
+	llamacpp_adapt(&mainline, flags, m);
+	return 0;
+}
+
+int llamacpp_mainline_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+{
+	return llamacpp_place(&mainline, job, p, a, err);
+}
+
+void *llamacpp_mainline_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
+{
+	return llamacpp_state_new(&mainline, job, p, a);
+}
+
 const struct engine_ops engine_llamacpp = {
 	.name = "llama.cpp",
-	.version = "1",
+	.version = "2",
 	.help = "as of mid-2026: layers by -ngl, experts by -ot, no overlap of copies and kernels",
 	.flag = llamacpp_flag,
 	.n_flags = ARRAY_LEN(llamacpp_flag),
@@ -738,7 +957,8 @@ const struct engine_ops engine_llamacpp = {
 	.kernels = "llama.cpp",
 	.overheads = true,
 	.prefill_rows = llamacpp_prefill_rows,
-	.place = llamacpp_place,
-	.state_new = llamacpp_state_new,
+	.adapt = llamacpp_mainline_adapt,
+	.place = llamacpp_mainline_place,
+	.state_new = llamacpp_mainline_state_new,
 	.lower = llamacpp_lower,
 };

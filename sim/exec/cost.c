@@ -36,39 +36,47 @@ static const struct field {
 	const char *group, *key;
 	enum unit_dim dim;
 	size_t offset;
-	bool classes, optional; /* optional: the whole group may be missing */
+	bool classes;
+	enum { NEEDED, WITH_GROUP, IF_SAID } wanted; /* always; where the file has its group; where it is said */
 } fields[] = {
-	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true, false},
-	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true, false},
-	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, false},
-	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, false},
-	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, false},
-	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, false},
-	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, false},
-	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, false},
-	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, true},
-	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, true},
-	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, true},
-	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, true},
-	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, true},
-	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false, true},
-	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, true},
-	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, true},
-	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, true},
-	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, true},
-	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true, true},
-	{"eager", "op", UNIT_TIME, offsetof(struct cost, host_op_s), false, true},
-	{"files", "layer", UNIT_TIME, offsetof(struct cost, layer_s), false, true},
-	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), false, true},
-	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), false, true},
-	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), false, true},
-	{"reduce", "nvlink", UNIT_TIME, offsetof(struct cost, reduce_nvlink_s), false, true},
-	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), false, true},
-	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), false, true},
-	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), false, true},
-	{"host_memory", "copy", UNIT_FRACTION, offsetof(struct cost, host_copy), false, true},
-	{"host_memory", "attention", UNIT_FRACTION, offsetof(struct cost, host_attention), false, true},
-	{"helpers", "relay", UNIT_BYTES_RATE, offsetof(struct cost, relay_bytes_s), false, true},
+	{"gpu", "read", UNIT_FRACTION, offsetof(struct cost, gpu_read), true, NEEDED},
+	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true, NEEDED},
+	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, NEEDED},
+	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, NEEDED},
+	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, NEEDED},
+	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, NEEDED},
+	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, NEEDED},
+	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, IF_SAID},
+	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, IF_SAID},
+	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, IF_SAID},
+	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, IF_SAID},
+	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, NEEDED},
+	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, WITH_GROUP},
+	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, IF_SAID},
+	{"cpu", "dot_experts", UNIT_FRACTION, offsetof(struct cost, cpu.dot_experts), false, IF_SAID},
+	{"cpu", "early_attention", UNIT_FRACTION, offsetof(struct cost, cpu.early_attention), false, IF_SAID},
+	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, WITH_GROUP},
+	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, WITH_GROUP},
+	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, WITH_GROUP},
+	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, WITH_GROUP},
+	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false, WITH_GROUP},
+	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, WITH_GROUP},
+	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, WITH_GROUP},
+	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, WITH_GROUP},
+	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, WITH_GROUP},
+	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true, WITH_GROUP},
+	{"eager", "op", UNIT_TIME, offsetof(struct cost, host_op_s), false, WITH_GROUP},
+	{"files", "layer", UNIT_TIME, offsetof(struct cost, layer_s), false, WITH_GROUP},
+	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), false, WITH_GROUP},
+	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), false, WITH_GROUP},
+	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), false, WITH_GROUP},
+	{"reduce", "nvlink", UNIT_TIME, offsetof(struct cost, reduce_nvlink_s), false, WITH_GROUP},
+	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), false, WITH_GROUP},
+	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), false, WITH_GROUP},
+	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), false, WITH_GROUP},
+	{"host_memory", "copy", UNIT_FRACTION, offsetof(struct cost, host_copy), false, WITH_GROUP},
+	{"host_memory", "attention", UNIT_FRACTION, offsetof(struct cost, host_attention), false, WITH_GROUP},
+	{"helpers", "relay", UNIT_BYTES_RATE, offsetof(struct cost, relay_bytes_s), false, WITH_GROUP},
 };
 
 struct written {
@@ -110,7 +118,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 	const struct yaml_node *node = group ? yaml_get(group, f->key) : NULL;
 
 	if (!node)
-		return f->optional && !group ? 0 : missing(root, f->group, f->key, err);
+		return f->wanted == IF_SAID || (f->wanted == WITH_GROUP && !group) ? 0 : missing(root, f->group, f->key, err);
 	if (!f->classes)
 		return read_number(node, f, number_at(c, f, 0), a, err);
 	for (int k = 0; k < COST_CLASS_N; k++) {
@@ -163,6 +171,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		return -1;
 	*r = (struct cost_rate){
 		.name = node->key,
+		.type = type,
 		.bits = type ? quant_bits_per_weight(type) : 0,
 		.class = type ? cost_class_of(type) : (enum cost_class)class,
 		.one = {.measured = w.one, .spread = w.spread, .source = w.source},
@@ -247,10 +256,12 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 	return 0;
 }
 
-static const struct cost_rate *find_row(const struct cost_rate *rows, int n, const char *name)
+/* The row of a type, or of a class as a whole: type NULL. */
+static const struct cost_rate *find_row(const struct cost_rate *rows, int n, const struct quant_type *type,
+	enum cost_class class)
 {
 	for (int i = 0; i < n; i++)
-		if (strcmp(rows[i].name, name) == 0)
+		if (rows[i].type == type && (type || rows[i].class == class))
 			return &rows[i];
 	return NULL;
 }
@@ -259,15 +270,16 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 	struct cost_rate *out)
 {
 	enum cost_class class = cost_class_of(type);
-	const struct cost_rate *row = find_row(rows, n_rows, type->name);
+	const struct cost_rate *row = find_row(rows, n_rows, type, class);
 	double width = quant_bits_per_weight(type), one = 0, many = 0, spread = 0;
 	int n = 0;
 
 	if (!row)
-		row = find_row(rows, n_rows, class_names[class]);
+		row = find_row(rows, n_rows, NULL, class);
 	if (row) {
 		*out = *row;
 		out->name = type->name;
+		out->type = type;
 		return;
 	}
 	for (int i = 0; i < n_rows; i++) {
@@ -283,6 +295,7 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		BUG("no rate for types like '%s'", type->name);
 	*out = (struct cost_rate){
 		.name = type->name,
+		.type = type,
 		.bits = width,
 		.class = class,
 		.one = {.measured = exp(one / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
@@ -364,7 +377,7 @@ static void lay_machine(const struct hw_device *cpu, double clock_hz, struct are
 		const struct quant_type *type = quant_find(own->type);
 		int at = 0;
 
-		while (at < n && strcmp(rows[at].name, type->name) != 0)
+		while (at < n && rows[at].type != type)
 			at++;
 		if (at == n)
 			cost_rate_for(c->weights, c->n_weights, c->bits, type, &rows[n++]);
@@ -392,38 +405,89 @@ static int load_cpu(const struct yaml_node *root, const struct hw_machine *m, st
 	return 0;
 }
 
-static int read_kernels(const char *name, struct arena *a, struct yaml_node **out, struct err *err)
+/* Puts what a map does not have from another into it, maps of maps alike. A map that is `like` another is whole. */
+static void lay_under(struct yaml_node *map, const struct yaml_node *base, struct arena *a)
 {
-	const char *dir;
+	struct yaml_node **link = &map->child;
 
-	return datadir_find(a, &dir, err) ||
-			yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, out, err) ?
-		-1 :
-		0;
+	while (*link)
+		link = &(*link)->next;
+	for (const struct yaml_node *from = base->child; from; from = from->next) {
+		struct yaml_node *own = yaml_get(map, from->key);
+		if (own && own->kind == YAML_MAP && from->kind == YAML_MAP && !yaml_get(own, "like") &&
+			!yaml_get(own, "value") && !yaml_get(own, "one"))
+			lay_under(own, from, a);
+		if (own)
+			continue;
+		*link = arena_new(a, struct yaml_node);
+		**link = *from;
+		(*link)->next = NULL;
+		link = &(*link)->next;
+	}
 }
 
-/* The file whose group `cpu` counts: another's for `cpu: {like: NAME}`; NULL: there is no such group. */
-static int find_cpu(struct yaml_node *root, struct arena *a, struct yaml_node **out, struct err *err)
+/* The file of that name, over the one that it is `from`. */
+static int read_kernels(const char *dir, const char *name, struct arena *a, struct yaml_node **root, struct err *err)
 {
-	const struct yaml_node *cpu = yaml_get(root, "cpu"), *like = cpu ? yaml_get(cpu, "like") : NULL;
+	const struct yaml_node *from;
+	struct yaml_node *base;
 
-	*out = cpu ? root : NULL;
-	return like ? read_kernels(like->text, a, out, err) : 0;
+	if (yaml_read_file(arena_printf(a, "%s/hw/kernels/%s.yaml", dir, name), a, root, err))
+		return -1;
+	from = yaml_get(*root, "from");
+	if (!from)
+		return 0;
+	if (strcmp(from->text, name) == 0)
+		return err_at(err, ERR_INPUT, &from->pos, "'from' names another file");
+	if (read_kernels(dir, from->text, a, &base, err))
+		return -1;
+	lay_under(*root, base, a);
+	return 0;
+}
+
+struct card_written {
+	double multiply, spread;
+	const char *source;
+};
+
+/* What kinds of cards reach of the rates above, by the beginning of the part's name. */
+static int read_cards(const struct yaml_node *root, const struct hw_machine *m, struct arena *a, struct cost *c,
+	struct err *err)
+{
+	static const struct param table[] = {
+		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
+		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
+	};
+	const struct yaml_node *group = yaml_get(root, "gpu"), *cards = group ? yaml_get(group, "cards") : NULL;
+	int gpu = hw_first_device(m, HW_DEVICE_GPU);
+
+	for (const struct yaml_node *node = cards ? cards->child : NULL; node; node = node->next) {
+		struct card_written w;
+		if (param_fill(table, ARRAY_LEN(table), node, node->key, &w, a, err))
+			return -1;
+		if (gpu < 0 || strncmp(m->devices[gpu].part, node->key, strlen(node->key)) != 0)
+			continue;
+		for (int k = 0; k < COST_CLASS_N; k++) {
+			c->gpu_multiply[k].measured *= w.multiply;
+			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);
+		}
+	}
+	return 0;
 }
 
 int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
 {
-	struct yaml_node *root, *cpu;
+	const char *dir;
+	struct yaml_node *root;
 	struct cost *c = arena_new(a, struct cost);
 
-	if (read_kernels(name, a, &root, err) || find_cpu(root, a, &cpu, err))
+	if (datadir_find(a, &dir, err) || read_kernels(dir, name, a, &root, err))
 		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-		bool of_cpu = strcmp(fields[i].group, "cpu") == 0;
-		if ((!of_cpu || cpu) && read_field(of_cpu ? cpu : root, &fields[i], c, a, err))
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		if (read_field(root, &fields[i], c, a, err))
 			return -1;
-	}
-	if (cpu && load_cpu(cpu, machine, a, &c->cpu, err))
+	if (read_cards(root, machine, a, c, err) || (yaml_get(root, "cpu") && load_cpu(root, machine, a, &c->cpu, err)))
 		return -1;
 	*out = c;
 	return 0;
@@ -450,7 +514,7 @@ size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out)
 		ARRAY_LEN(fields) * COST_CLASS_N + 2 * (size_t)(c->cpu.n_weights + c->cpu.n_cache));
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
 		const struct field *f = &fields[i];
-		if (f->optional && !number_at(c, f, 0)->source)
+		if (f->wanted != NEEDED && !number_at(c, f, 0)->source)
 			continue;
 		for (int k = 0; k < (f->classes ? COST_CLASS_N : 1); k++)
 			(*out)[n++] = (struct hw_num_ref){
@@ -473,10 +537,10 @@ bool cost_is_rate(const char *name)
 /* Whether a type's rate is made of that row: it is the type's, or its class's where it has none. */
 static bool comes_from(const struct cost_cpu *c, const struct quant_type *type, const struct cost_rate *row)
 {
-	const struct cost_rate *own = find_row(c->weights, c->n_weights, type->name);
+	const struct cost_rate *own = find_row(c->weights, c->n_weights, type, 0);
 
 	if (!own)
-		own = find_row(c->weights, c->n_weights, class_names[cost_class_of(type)]);
+		own = find_row(c->weights, c->n_weights, NULL, cost_class_of(type));
 	return own ? own == row : cost_class_of(type) == row->class;
 }
 

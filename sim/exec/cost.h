@@ -31,6 +31,7 @@ enum cost_class {
 /* Multiply-adds a cycle of one thread of a CPU. */
 struct cost_rate {
 	const char *name;     /* of a type; of a class: only in tables */
+	const struct quant_type *type; /* NULL: the row is of a class */
 	double bits;          /* a weight */
 	enum cost_class class;
 	struct hw_num one;    /* with one row: each weight is expanded for each row */
@@ -39,6 +40,8 @@ struct cost_rate {
 
 struct cost_cpu {
 	struct hw_num read;           /* share of the DRAM rate, all threads */
+	struct hw_num read_experts;   /* of that, what reads of single experts reach; 0: all of it */
+	struct hw_num dot_experts;    /* of the rates below, what products of many rows with experts reach; 0: all of it */
 	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
 	struct hw_num few_rows;       /* so many are multiplied one by one, */
 	struct hw_num many_rows;      /* from so many on they are multiplied together */
@@ -46,6 +49,7 @@ struct cost_cpu {
 	struct hw_num far_unbound;    /* what a further socket's memory adds to the first one's rate: no --numa, */
 	struct hw_num far_bound;      /* pages and threads spread over the sockets */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
+	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
 	struct hw_num tile_rows;      /* from so many queries on a 16-bit cache is read by tiles */
 	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */
@@ -58,11 +62,15 @@ struct cost_cpu {
 struct cost {
 	struct hw_num gpu_read[COST_CLASS_N];     /* share of memory rate, few rows */
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
+	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
+	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
+	struct hw_num gpu_launch_s;               /* from one to the next where the host launches and nothing hides it; 0: the device's */
+	struct hw_num paging;                     /* of what paging reads, the share that was wanted; 0: it does not page */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
 	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
 	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce,

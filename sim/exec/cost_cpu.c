@@ -30,7 +30,7 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	double second = hardware > cores ? fmin(n, hardware) - busy : 0;
 	double dram = hw_num_value(&m->memories[cpu->memory].bandwidth_bytes_s);
 	double reach = hw_num_value(&cpu->bandwidth_bytes_s), alone = hw_num_value(&cpu->thread_bandwidth_bytes_s);
-	struct cost_team t;
+	struct cost_team t = {0};
 
 	if (reach > 0 && reach < dram)
 		dram = reach;
@@ -65,12 +65,16 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 {
 	double weights = bytes * 8 / quant_bits_per_weight(type);
 	double rows = how == COST_ONE_BY_ONE ? 1 : multiply_adds / weights;
-	struct cost_time time = {.memory_s = bytes / t->dram_bytes_s};
+	double share = how == COST_TOGETHER ? 0 : hw_num_value(&c->read_experts);
+	struct cost_time time = {.memory_s = bytes / (t->dram_bytes_s * (share > 0 ? share : 1))};
 	struct cost_rate r;
 
 	if (multiply_adds > 0) {
 		cost_rate_for(c->weights, c->n_weights, c->bits, type, &r);
 		time.dot_s = multiply_adds / (rate_at(c, &r, rows) * t->clock_hz * t->workers);
+		share = hw_num_value(&c->dot_experts);
+		if (how != COST_TOGETHER && share > 0 && multiply_adds > hw_num_value(&c->few_rows) * weights)
+			time.dot_s /= share;
 	}
 	return time;
 }
@@ -90,7 +94,8 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 			hw_num_value(&c->entry_cycles);
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,
-		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers),
+		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers) /
+			(t->attention_share > 0 ? t->attention_share : 1),
 	};
 }
 

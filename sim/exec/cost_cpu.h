@@ -35,6 +35,7 @@ struct cost_team {
 	double clock_hz;     /* of each */
 	double dram_bytes_s; /* that they reach together */
 	double barrier_s;    /* at the end of each operation */
+	double attention_share; /* of the rates of attention that their program reaches; 0: all */
 };
 
 /* threads 0: one for each core. */
@@ -49,7 +50,8 @@ struct cost_time {
 /* How a product takes its rows. */
 enum cost_rows {
 	COST_TOGETHER,
-	COST_ONE_BY_ONE, /* at the rate of one row however many there are: llama.cpp's mul_mat_id */
+	COST_EXPERTS,    /* those of an expert together */
+	COST_ONE_BY_ONE, /* of experts, at the rate of one row however many there are: llama.cpp's mul_mat_id */
 };
 
 /* bytes of weights of a type, multiply-adds over all rows (0: they are only read). */

@@ -2,10 +2,15 @@
 
 #include <math.h>
 
+/* Up to so many rows attention runs as products of vectors on a GPU. */
+#define FEW_QUERIES 16
+
 /* From one kernel of a GPU to the next. */
 static double node_s(const struct kernel_place *k)
 {
-	return hw_num_value(k->one_by_one ? &k->device->launch_s : &k->cost->gpu_kernel_s);
+	const struct hw_num *launch = hw_num_value(&k->cost->gpu_launch_s) > 0 ? &k->cost->gpu_launch_s : &k->device->launch_s;
+
+	return hw_num_value(k->one_by_one ? launch : &k->cost->gpu_kernel_s);
 }
 
 /* The CPU's part as the platform wants it: shares of what the machine has, so that others on its bus disturb it. */
@@ -33,6 +38,36 @@ static struct platform_work on_cpu(const struct kernel_place *k, struct cost_tim
 	return work;
 }
 
+/* A GPU's part. Tiles are loaded, then multiplied, so that the two add up more than they overlap. */
+static struct platform_work on_gpu(const struct kernel_place *k, const struct quant_type *type, double read_share,
+	double compute_share, double bytes, double flops, double nodes)
+{
+	const struct hw_device *d = k->device;
+	enum hw_dtype dtype = platform_dtype(d, type);
+	double memory = hw_num_value(&k->machine->memories[d->memory].bandwidth_bytes_s);
+	double reach = hw_num_value(&d->bandwidth_bytes_s);
+
+	if (!(reach > 0 && reach < memory))
+		reach = memory;
+	return (struct platform_work){
+		.bytes = bytes,
+		.flops = flops,
+		.dtype = dtype,
+		.read_share = read_share,
+		.compute_share = compute_share,
+		.alone_s = bytes / (reach * read_share) + flops / (hw_num_value(&d->flops_s[dtype]) * compute_share),
+		.latency_s = nodes * node_s(k),
+	};
+}
+
+/* Of the rate of one large product, with so many rows an expert: tiles are padded, and experts differ in their rows. */
+static double experts_share(const struct cost *c, double rows)
+{
+	double share = hw_num_value(&c->gpu_experts), half = hw_num_value(&c->gpu_expert_rows);
+
+	return share > 0 ? share * (rows + half) / (rows + 3 * half) : 1;
+}
+
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,
 	double flops, double nodes, enum cost_rows how)
 {
@@ -41,15 +76,10 @@ struct platform_work kernel_multiply(const struct kernel_place *k, const struct 
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_multiply(&k->cost->cpu, &k->team, type, bytes, flops / 2, how), bytes, flops,
 			nodes);
-	/* Many rows are bound by arithmetic, so the share of the bandwidth matters for few alone. */
-	return (struct platform_work){
-		.bytes = bytes,
-		.flops = flops,
-		.dtype = platform_dtype(k->device, type),
-		.read_share = hw_num_value(&k->cost->gpu_read[class]),
-		.compute_share = hw_num_value(&k->cost->gpu_multiply[class]),
-		.latency_s = nodes * node_s(k),
-	};
+	double multiply = hw_num_value(&k->cost->gpu_multiply[class]);
+	if (how != COST_TOGETHER && bytes > 0)
+		multiply *= experts_share(k->cost, flops / 2 / (bytes * 8 / quant_bits_per_weight(type)));
+	return on_gpu(k, type, hw_num_value(&k->cost->gpu_read[class]), multiply, bytes, flops, nodes);
 }
 
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
@@ -60,12 +90,9 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_attention(&k->cost->cpu, &k->team, l, types, bytes, pairs, queries), bytes,
 			flops, 1);
-	return (struct platform_work){
-		.bytes = bytes,
-		.flops = flops,
-		.dtype = platform_dtype(k->device, types->k),
-		.read_share = hw_num_value(&k->cost->gpu_attention),
-		.compute_share = hw_num_value(&k->cost->gpu_multiply[COST_16BIT]),
-		.latency_s = node_s(k),
-	};
+	/* With a quantised cache and few rows each head reads it for itself. */
+	if (queries < FEW_QUERIES && cost_class_of(types->k) != COST_16BIT && l->n_kv_head && !l->mla_dim_k)
+		bytes *= (double)l->n_head / l->n_kv_head;
+	return on_gpu(k, types->k, hw_num_value(&k->cost->gpu_attention), hw_num_value(&k->cost->gpu_multiply[COST_16BIT]),
+		bytes, flops, 1);
 }

@@ -164,16 +164,18 @@ static void on_step(void *ctx, const struct exec_record *r)
 		tally_add(&c->sum->phase[r->phase], 1, &c->step);
 }
 
-/* Simulates steps first .. last, with some before them that fill the pipeline and one behind, since a step also works
-   for the next. They are added to sum, by phase; at_last: of the last alone. */
+/* Simulates steps first .. last, where something is fetched ahead with some before them that fill the pipeline and one
+   behind, since a step then also works for the next. They are added to sum, by phase; at_last: of the last alone. */
 static int simulate(struct job *job, uint64_t first, uint64_t last, struct outcome *sum, struct tally *at_last,
 	struct err *err)
 {
 	const struct engine_ops *engine = job->scenario->engine;
 	struct engine_job ej = engine_job(job->scenario, job->cost, job->trace);
 	uint64_t n_steps = trace_n_steps(job->trace);
-	uint64_t begin = first < WARM_UP_STEPS ? 0 : first - WARM_UP_STEPS;
-	uint64_t end = last + 1 < n_steps ? last + 2 : n_steps;
+	bool ahead = job->placement->ahead_bytes > 0 || job->placement->uneven;
+	uint64_t warm_up = ahead ? WARM_UP_STEPS : 0;
+	uint64_t begin = first < warm_up ? 0 : first - warm_up;
+	uint64_t end = ahead && last + 1 < n_steps ? last + 2 : last + 1;
 	struct arena_mark mark = arena_mark(job->arena);
 	struct collector c = {
 		.first = first,
@@ -264,7 +266,8 @@ static int add_random(struct job *job, uint64_t lo, uint64_t hi, uint64_t n_wind
 	return 0;
 }
 
-enum effort { EFFORT_EXACT, EFFORT_NORMAL, EFFORT_QUICK };
+/* Rough: a step in the middle stands for all of its phase. Good for ratios of two runs that differ by little. */
+enum effort { EFFORT_EXACT, EFFORT_NORMAL, EFFORT_QUICK, EFFORT_ROUGH };
 
 /* Adds the steps behind lo up to last. */
 static int add_tail(struct job *job, uint64_t lo, uint64_t last, enum effort effort, const struct tally *at_lo,
@@ -278,10 +281,10 @@ static int add_tail(struct job *job, uint64_t lo, uint64_t last, enum effort eff
 		return -1;
 	tally_add(sum, 1, &end);
 	if (!smooth(job))
-		return add_random(job, lo, hi, effort == EFFORT_QUICK ? 2 : RANDOM_WINDOWS, at_lo, sum, err);
+		return add_random(job, lo, hi, effort >= EFFORT_QUICK ? 2 : RANDOM_WINDOWS, at_lo, sum, err);
 	if (window(job, hi, &at_hi, err))
 		return -1;
-	if (effort == EFFORT_QUICK) {
+	if (effort >= EFFORT_QUICK) {
 		add_line(sum, hi - lo, at_lo, &at_hi);
 		return 0;
 	}
@@ -301,6 +304,12 @@ static int simulate_phase(struct job *job, enum trace_phase phase, enum effort e
 		return 0;
 	if (effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n <= skip_from) || n <= HEAD_STEPS + SHORT_STEPS)
 		return simulate(job, first, first + n - 1, sum, &at_last, err);
+	if (effort == EFFORT_ROUGH && smooth(job)) {
+		if (window(job, first + n / 2, &at_last, err))
+			return -1;
+		tally_add(&sum->phase[phase], (double)n, &at_last);
+		return 0;
+	}
 	if (simulate(job, first, first + HEAD_STEPS - 1, sum, &at_last, err))
 		return -1;
 	return add_tail(job, first + HEAD_STEPS - 1, first + n - 1, effort, &at_last, &sum->phase[phase], err);
@@ -336,7 +345,7 @@ static int simulate_trace(struct job *job, enum effort effort, struct outcome *s
 static int simulate_all(struct job *job, enum effort effort, struct outcome *out, struct err *err)
 {
 	const struct scenario *s = job->scenario;
-	uint64_t n = effort == EFFORT_QUICK ? 1 : s->n_requests;
+	uint64_t n = effort >= EFFORT_QUICK ? 1 : s->n_requests;
 	int rc = 0;
 
 	*out = outcome_new(job->n_resources, job->arena);
@@ -347,7 +356,7 @@ static int simulate_all(struct job *job, enum effort effort, struct outcome *out
 		struct job one = *job;
 		struct trace t;
 
-		make_trace(&t, s, effort == EFFORT_QUICK ? &s->mean_request : &s->request[i], job->arena);
+		make_trace(&t, s, effort >= EFFORT_QUICK ? &s->mean_request : &s->request[i], job->arena);
 		one.trace = &t;
 		rc = simulate_trace(&one, effort, out, err);
 		job->events = one.events;
@@ -529,6 +538,16 @@ static void scale(struct hw_num *num, double factor)
 
 /* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
    or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
+/* Whether the memory or the arithmetic of a kind of device limits anything. */
+static bool limits(const struct result *r, const char *device, const char *memory)
+{
+	for (int i = 0; i < r->n_resources; i++)
+		if (r->resource[i].critical > NEGLIGIBLE_SHARE &&
+			(strncmp(r->resource[i].name, device, 3) == 0 || strncmp(r->resource[i].name, memory, 3) == 0))
+			return true;
+	return false;
+}
+
 static bool matters(const struct result *r, const struct platform *base, const struct constants *c,
 	const struct hw_num_ref *ref, struct arena *a)
 {
@@ -536,6 +555,10 @@ static bool matters(const struct result *r, const struct platform *base, const s
 
 	if (ref->dim == UNIT_TIME)
 		return r->critical_overhead > NEGLIGIBLE_SHARE;
+	if (strncmp(ref->name, "kernels.cpu.", 12) == 0 || strncmp(ref->name, "cpu", 3) == 0)
+		return limits(r, "cpu", "ram");
+	if (strncmp(ref->name, "kernels.gpu.", 12) == 0)
+		return limits(r, "gpu", "gpu");
 	if (ref->dim == UNIT_FRACTION || ref->dim == UNIT_PLAIN || ref->dim == UNIT_FREQUENCY)
 		return true;
 	platform_init(&moved, c->machine, a);
@@ -558,7 +581,7 @@ static int add_variance(struct job *job, const struct platform *base_platform, c
 		scale(ref->num, exp(up ? saved.spread : -saved.spread));
 		bool counts = matters(r, base_platform, c, ref, job->arena);
 		if (counts)
-			rc = with_constants(job, c, EFFORT_QUICK, value, err);
+			rc = with_constants(job, c, EFFORT_ROUGH, value, err);
 		*ref->num = saved;
 		if (!counts)
 			break;
@@ -577,7 +600,7 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	struct constants c;
 
 	constants_init(&c, job);
-	if (with_constants(job, &c, EFFORT_QUICK, base, err))
+	if (with_constants(job, &c, EFFORT_ROUGH, base, err))
 		return -1;
 	for (int from = 0; from < 2; from++)
 		for (size_t k = 0; k < c.n[from]; k++)

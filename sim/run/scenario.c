@@ -201,13 +201,32 @@ static int load_machine(struct scenario *s, const struct keys *k, struct arena *
 	return 0;
 }
 
+/* The model as the engine's flags have it. */
+static int adapt_model(struct scenario *s, struct arena *a, struct err *err)
+{
+	struct model *m;
+
+	if (!s->engine->adapt)
+		return 0;
+	m = arena_new(a, struct model);
+	*m = *s->model;
+	m->layers = arena_array(a, struct model_layer, m->n_layer);
+	memcpy(m->layers, s->model->layers, m->n_layer * sizeof(*m->layers));
+	s->model = m;
+	if (s->engine->adapt(s->flags, m, err) == 0)
+		return 0;
+	struct err said = *err;
+	return err_at(err, said.code, &s->flags_node->pos, "%s", said.msg);
+}
+
 static int load_engine(struct scenario *s, const struct keys *k, const struct yaml_node *root, struct arena *a,
 	struct err *err)
 {
 	if (engine_find(k->engine, &yaml_get(root, "engine")->pos, &s->engine, err) ||
 		engine_flags_map(s->engine, k->flags, a, &s->flags_node, &s->ignored_flags, err) ||
 		apply_flag_sets(s, a, err) ||
-		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err))
+		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err) ||
+		adapt_model(s, a, err))
 		return -1;
 	s->engine_name = s->engine->name;
 	if (!s->engine->kernels)
@@ -473,8 +492,8 @@ static int load_tree(struct yaml_node *root, const char *file, const struct scen
 		return -1;
 	s->seed = k.seed;
 	s->sweep = k.sweep;
-	if (load_model(s, &k, root, a, err) || load_workload(s, &k, a, err) || load_routing(s, &k, a, err) ||
-		load_machine(s, &k, a, err) || load_engine(s, &k, root, a, err))
+	if (load_model(s, &k, root, a, err) || load_machine(s, &k, a, err) || load_engine(s, &k, root, a, err) ||
+		load_workload(s, &k, a, err) || load_routing(s, &k, a, err))
 		return -1;
 	identify(s, a);
 	*out = s;

@@ -23,6 +23,9 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
+/* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
+#define DEFAULT_RAM_RESERVED "4GiB"
+#define DEFAULT_QUANT "q4_k_m"
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
 /* A prompt that is not stated and matters little ("~prompt_len"). */
@@ -64,8 +67,9 @@ static void assume(struct text *t, const char *what)
 static const char *engine_for(const char *name)
 {
 	static const char *const map[][2] = {
-		{"llama.cpp", "llama.cpp"}, {"llama-cpp-python", "llama.cpp"}, {"ollama", "llama.cpp"},
-		{"accelerate", "accelerate"}, {"flexgen", "flexgen"}, {"zero-inference", "zero-inference"},
+		{"llama.cpp", "llama.cpp"}, {"llama-cpp-python", "llama-cpp-python"}, {"ollama", "ollama"},
+		{"ik_llama.cpp", "ik_llama.cpp"}, {"ktransformers", "ktransformers"}, {"accelerate", "accelerate"},
+		{"flexgen", "flexgen"}, {"zero-inference", "zero-inference"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
@@ -196,7 +200,7 @@ static int add_ram(struct text *t, const struct source_row *r, struct err *err)
 
 	if (!*capacity)
 		assume(t, "RAM is large enough");
-	add(t, "  ram: {capacity: %sGiB", *capacity ? capacity : DEFAULT_RAM_GIB);
+	add(t, "  ram: {capacity: %sGiB, reserved: " DEFAULT_RAM_RESERVED, *capacity ? capacity : DEFAULT_RAM_GIB);
 	if (*gb_s) {
 		bool measured = strcmp(r->at[COL_DRAM_KIND], "measured") == 0;
 		/* Of the machine, but of Grace for each socket, whose own GPU reads it. */
@@ -233,7 +237,7 @@ static int add_disk(struct text *t, const struct source_row *r, struct err *err)
 		if (strcmp(disk, words[i][0]) == 0)
 			part = words[i][1];
 	if (!part && (*disk || strstr(r->at[COL_FLAGS], "disk_gib") ||
-			strstr(r->at[COL_FLAGS], "--disk-offload"))) {
+			strstr(r->at[COL_FLAGS], "--disk-offload") || *r->at[COL_RAM_GIB])) { /* what RAM does not hold is read */
 		part = *disk ? "generic-nvme" : "nvme-gen3"; /* without a word: a drive of its time */
 		assume(t, "drive");
 	}
@@ -290,37 +294,81 @@ static void add_accelerate_flags(struct text *t, const char *flags)
 	add(t, "}\n");
 }
 
-/* Flags up to the first ';': environment, wrappers and remarks follow it. */
-static void add_llamacpp_flags(struct text *t, const struct source_row *r)
+/* What is written behind the flags and changes what is run, as flags of ours. */
+static const struct {
+	const char *written, *flag;
+} remarks[] = {
+	{"GGML_CUDA_NO_PINNED=1", " --no-pinned"},
+	{"GGML_CUDA_NO_PINNED_WEIGHTS=1", " --no-pinned"},
+	{"LLAMA_ARG_CPU_MOE=1", " --cpu-moe"},
+	{"build moe-offload=cpu", " --no-op-offload"},
+	{"numactl bind to one socket", " --numa isolate"},
+	{"--membind=0", " --numa isolate"},
+	{"numactl --interleave", " --numa numactl"},
+};
+#define BUILD_OFFLOAD_MIN "build moe-offload-min="
+
+/* From the remarks that begin with env, build or numactl, each between semicolons. */
+static void add_remarks(struct text *t, const char *flags)
+{
+	const char *min = strstr(flags, BUILD_OFFLOAD_MIN);
+
+	for (size_t i = 0; i < ARRAY_LEN(remarks); i++)
+		if (strstr(flags, remarks[i].written))
+			add(t, "%s", remarks[i].flag);
+	if (min)
+		add(t, " --op-offload-min %lu", strtoul(min + strlen(BUILD_OFFLOAD_MIN), NULL, 10));
+}
+
+/* The flags alone: without remarks, before or behind. */
+static char *command_line(struct text *t, const char *flags)
+{
+	char *rest = arena_strdup(t->arena, flags), *part;
+
+	while ((part = strsep(&rest, ";"))) {
+		part += strspn(part, " ");
+		if (*part == '-')
+			return part;
+	}
+	return arena_strdup(t->arena, "");
+}
+
+/* Into single quotes of YAML, where only these are doubled. */
+static void add_quoted(struct text *t, const char *text)
+{
+	for (; *text; text++)
+		add(t, *text == '\'' ? "''" : "%c", *text);
+}
+
+static void add_ollama_flags(struct text *t, const char *flags)
+{
+	const char *num = strstr(flags, "num_gpu=");
+
+	if (num)
+		num += strlen("num_gpu=");
+	if (num && strncmp(num, "all", 3) != 0 && strncmp(num, "auto", 4) != 0)
+		add(t, "-ngl %d", atoi(num));
+	else
+		add(t, "-ngl %s", num && strncmp(num, "all", 3) == 0 ? "all" : "auto");
+}
+
+/* Of llama.cpp, its relatives and KTransformers. */
+static void add_command_flags(struct text *t, const struct source_row *r)
 {
 	const char *flags = r->at[COL_FLAGS];
+	bool kt = strcmp(r->at[COL_ENGINE], "ktransformers") == 0;
 
-	if (strncmp(flags, "env ", 4) == 0)
-		flags += strcspn(flags, ";") + (strchr(flags, ';') != NULL);
-	size_t len = strcspn(flags, ";");
-	char *text = arena_strndup(t->arena, flags, len), *quote;
-
-	if (strcmp(r->at[COL_ENGINE], "ollama") == 0) {
-		double n;
-		const char *num = strstr(flags, "num_gpu=");
-		const char *value = num ? num + strlen("num_gpu=") : "auto";
-		size_t value_len = strcspn(value, " ;");
-		bool number = number_parse(value, value_len, &n);
-		add(t, "flags: {ngl: %.*s}\n", number ? (int)value_len : strncmp(value, "all", 3) == 0 ? 3 : 4,
-			number ? value : strncmp(value, "all", 3) == 0 ? "all" : "auto");
-		return;
-	}
-	/* "CUDA?": some card; with one there is no question. */
-	for (char *p = text; (p = strstr(p, "CUDA?")); p++)
-		p[4] = '0';
-	/* Into single quotes of YAML, where only these are doubled. */
-	const char *escaped = "";
-	while ((quote = strchr(text, '\''))) {
-		escaped = arena_printf(t->arena, "%s%.*s''", escaped, (int)(quote - text), text);
-		text = quote + 1;
-	}
-	bool threads = *r->at[COL_THREADS] && !strstr(flags, "-t ");
-	add(t, "flags: '%s%s%s%s'\n", escaped, text, threads ? " -t " : "", threads ? r->at[COL_THREADS] : "");
+	add(t, "flags: '");
+	if (strcmp(r->at[COL_ENGINE], "ollama") == 0)
+		add_ollama_flags(t, flags);
+	else
+		add_quoted(t, command_line(t, flags));
+	add_remarks(t, flags);
+	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
+		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
+	if (*r->at[COL_WHEN] && !kt)
+		add(t, " --build %s", r->at[COL_WHEN]);
+	add(t, "'\n");
 }
 
 static const char *or_else(const char *s, const char *def)
@@ -359,14 +407,35 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 			or_else(r->at[COL_DEPTH], "0"));
 }
 
+/* Engines that read files of llama.cpp's kind. */
+static bool reads_gguf(const char *engine)
+{
+	return strstr(engine, "llama") || strcmp(engine, "ktransformers") == 0;
+}
+
+/* Recipes of single authors are taken as the nearest mix that is known. "": what the model itself has. */
+static const char *quant_of(const struct source_row *r, bool gguf, struct text *t)
+{
+	static const char *const near[][2] = {{"iq3_k-mix", "iq3_k"}, {"dq4_k_r4", "q4_k_r4"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
+		if (strcmp(r->at[COL_QUANT], near[i][0]) == 0) {
+			assume(t, "the recipe of the weights");
+			return near[i][1];
+		}
+	}
+	if (!*r->at[COL_QUANT])
+		assume(t, "quant");
+	return or_else(r->at[COL_QUANT], gguf ? DEFAULT_QUANT : "");
+}
+
 static int scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine, struct text *t,
 	struct err *err)
 {
 	add(t, "model: %s\nengine: %s\n", r->at[COL_MODEL], engine);
-	if (*r->at[COL_QUANT])
-		add(t, "quant: %s\n", r->at[COL_QUANT]);
-	else
-		assume(t, "quant");
+	const char *quant = quant_of(r, reads_gguf(engine), t);
+	if (*quant)
+		add(t, "quant: %s\n", quant);
 	if (add_machine(t, r, err))
 		return -1;
 	if (strcmp(engine, "accelerate") == 0)
@@ -378,7 +447,7 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 	else if (strcmp(engine, "zero-inference") == 0)
 		add(t, "flags: '%s'\n", validate_zero_flags(r->at[COL_FLAGS], t->arena, &t->assumed));
 	else
-		add_llamacpp_flags(t, r);
+		add_command_flags(t, r);
 	add_workload(t, r, metric);
 	return 0;
 }

@@ -278,6 +278,7 @@ static double predict(const struct row *r, const gsl_vector *const law[2])
 	struct cost_cpu c = cost->cpu;
 	struct cost_rate rate = {
 		.name = r->type->name,
+		.type = r->type,
 		.one = {.measured = law_rate(law[0], r, false)},
 		.many = {.measured = law_rate(law[1], r, true)},
 	};

@@ -8,13 +8,6 @@
 #define MODEL "model: qwen3-30b-a3b\nquant: q8_0\n"
 #define CACHED MODEL MACHINE "engine: expert-cache\n"
 
-/* Two layers with 8 experts of which 2 are used. */
-#define SMALL_MOE                                                                                                        \
-	"{\"architectures\": [\"MixtralForCausalLM\"], \"model_type\": \"mixtral\", \"hidden_size\": 1024,\n"             \
-	"\"intermediate_size\": 3584, \"num_hidden_layers\": 2, \"num_attention_heads\": 8, \"num_key_value_heads\": 2,\n" \
-	"\"num_local_experts\": 8, \"num_experts_per_tok\": 2,\n"                                                         \
-	"\"vocab_size\": 5003, \"tie_word_embeddings\": false, \"torch_dtype\": \"float16\"}\n"
-
 static double moved(const struct result *r, const char *resource)
 {
 	for (int i = 0; i < r->n_resources; i++)

@@ -100,8 +100,8 @@ START_TEST(types_without_a_row_follow_their_class)
 {
 	struct hw_num bits[COST_CLASS_N] = {[COST_TABLE] = {.measured = 0.7}};
 	struct cost_rate rows[] = {
-		{.name = "iq2_xxs", .bits = 2.0625, .class = COST_TABLE, .one = {.measured = 4.1}, .many = {.measured = 5.3}},
-		{.name = "iq3_s", .bits = 3.4375, .class = COST_TABLE, .one = {.measured = 2.5}, .many = {.measured = 3.1}},
+		{.name = "iq2_xxs", .type = type("iq2_xxs"), .bits = 2.0625, .class = COST_TABLE, .one = {.measured = 4.1}, .many = {.measured = 5.3}},
+		{.name = "iq3_s", .type = type("iq3_s"), .bits = 3.4375, .class = COST_TABLE, .one = {.measured = 2.5}, .many = {.measured = 3.1}},
 		{.name = "kquant", .class = COST_KQUANT, .one = {.measured = 7.7}, .many = {.measured = 9.9}},
 	};
 	struct cost_rate got;
@@ -199,6 +199,7 @@ START_TEST(a_product)
 	struct cost_time lots = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, many * weights, COST_TOGETHER);
 	struct cost_time middle = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, sqrt(few * many) * weights, COST_TOGETHER);
 	struct cost_time rows = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, many * weights, COST_ONE_BY_ONE);
+	struct cost_time experts = cost_cpu_multiply(&c->cpu, &t, type("q8_0"), bytes, many * weights, COST_EXPERTS);
 
 	assert_close(read.memory_s, bytes / 51e9, 1e-12);
 	assert_close(read.dot_s, 0, 0);
@@ -209,7 +210,9 @@ START_TEST(a_product)
 	assert_close(two.memory_s, one.memory_s, 0);
 	assert_close(lots.dot_s, many * weights / (each * r->many.measured), 1e-12);
 	assert_close(middle.dot_s, sqrt(few * many) * weights / (each * (r->one.measured + r->many.measured) / 2), 1e-12);
-	assert_close(rows.dot_s, many * one.dot_s, 1e-12);
+	assert_close(rows.dot_s, many * one.dot_s / hw_num_value(&c->cpu.dot_experts), 1e-12);
+	assert_close(experts.dot_s, lots.dot_s / hw_num_value(&c->cpu.dot_experts), 1e-12);
+	assert_close(experts.memory_s, lots.memory_s / hw_num_value(&c->cpu.read_experts), 1e-12);
 }
 END_TEST
 

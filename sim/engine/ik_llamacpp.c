@@ -1,0 +1,79 @@
+/*
+ * ik_llamacpp.c - ik_llama.cpp (ikawrakow/ik_llama.cpp 8337e4cd, August 2026): llama.cpp with kernels and types of its
+ * own. What it does differently in time:
+ *
+ *	-rtr, *_r4    weights in interleaved rows: faster on the CPU, never streamed to the GPU
+ *	-mla 2, 3     latent cache; prompts are attended with unpacked heads
+ *	-fmoe         up, gate and activation of the experts are one kernel
+ *	-ser K,T      no more than K experts a token
+ *	experts in RAM cross the link only from 32 experts / experts used rows on (pull request 520); -op switches that off
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/engine/llamacpp.h"
+
+static const struct param ik_flag[] = {
+	LLAMACPP_FLAGS("2026-08", "512"),
+	PARAM_FLAG(struct llamacpp_flags, rtr, "rtr", "no", "repack weights for the CPU when loading"),
+	PARAM_FLAG(struct llamacpp_flags, fmoe, "fmoe", "no", "one kernel for up, gate and activation of experts"),
+	PARAM_COUNT(struct llamacpp_flags, mla, "mla", "3", 0, 3,
+		"0: keys and values of all heads in the cache; 1: latent vectors and a copy; 2, 3: latent vectors"),
+	PARAM_TEXT(struct llamacpp_flags, ser, "ser", "", "K,T: at most K experts a token (T: 1)"),
+	PARAM_TEXT(struct llamacpp_flags, op, "op", "",
+		"OP,0|1,...: whether an operation on weights in RAM may run on the GPU; 26: dense, 27 and 29: experts"),
+};
+
+static const struct engine_alias ik_alias[] = {
+	LLAMACPP_ALIASES, {"run-time-repack", "rtr"}, {"fused-moe", "fmoe"}, {"mla-use", "mla"},
+	{"smart-expert-reduction", "ser"}, {"offload-policy", "op"}, {"moe-offload-min", "op-offload-min"},
+};
+
+static const struct engine_ignored ik_ignored[] = {
+	LLAMACPP_IGNORED, {"amb", true}, {"attention-max-batch", true}, {"gr", false}, {"ger", false}, {"thp", false},
+	{"cuda", true}, {"warmup-batch", false},
+};
+
+static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06",
+	.whole_from = "2024-04"};
+
+static int ik_adapt(const void *flags, struct model *m, struct err *err)
+{
+	const struct llamacpp_flags *f = flags;
+	uint64_t n = strtoull(f->ser, NULL, 10);
+
+	llamacpp_adapt(&ik, f, m);
+	return n ? engine_use_experts(m, n, err) : 0;
+}
+
+static int ik_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+{
+	return llamacpp_place(&ik, job, p, a, err);
+}
+
+static void *ik_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
+{
+	return llamacpp_state_new(&ik, job, p, a);
+}
+
+const struct engine_ops engine_ik_llamacpp = {
+	.name = "ik_llama.cpp",
+	.version = "1",
+	.help = "llama.cpp's fork by ikawrakow: own types and CPU kernels, streams experts only for many rows",
+	.flag = ik_flag,
+	.n_flags = ARRAY_LEN(ik_flag),
+	.flags_size = sizeof(struct llamacpp_flags),
+	.alias = ik_alias,
+	.n_aliases = ARRAY_LEN(ik_alias),
+	.ignored = ik_ignored,
+	.n_ignored = ARRAY_LEN(ik_ignored),
+	.bare = "fa",
+	.repeats = "ot",
+	.kernels = "ik_llama.cpp",
+	.overheads = true,
+	.prefill_rows = llamacpp_prefill_rows,
+	.adapt = ik_adapt,
+	.place = ik_place,
+	.state_new = ik_state_new,
+	.lower = llamacpp_lower,
+};

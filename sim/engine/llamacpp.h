@@ -1,0 +1,113 @@
+/*
+ * llamacpp.h - what llama.cpp and the programs made of it share: flags, placement, lowering.
+ *
+ *	llama.cpp ──┬── llama-cpp-python, ollama   the same code under other names and defaults
+ *	            └── ik_llama.cpp               its own kernels, types and rule for streaming experts
+ *
+ * Each of them is a table of flags made of these rows and its own, and a struct llamacpp_fork that says how its code
+ * differs.
+ */
+#ifndef SIM_ENGINE_LLAMACPP_H
+#define SIM_ENGINE_LLAMACPP_H
+
+#include "sim/engine/engine_table.h"
+
+#define LLAMACPP_MAX_GPUS 8
+
+struct llamacpp_flags {
+	const char *ngl, *ot, *fa, *ctk, *ctv, *ts, *build;
+	uint64_t n_cpu_moe, b, ub, t, tb, c, mg, offload_min;
+	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload, no_pinned;
+	int load_mode, sm, numa;
+	double fit_target_bytes;
+	/* of ik_llama.cpp */
+	const char *ser, *op;
+	uint64_t mla;
+	bool rtr, fmoe;
+};
+
+/* Dates are YYYY-MM, as the flag `build`; NULL: never. */
+struct llamacpp_fork {
+	bool ik;                  /* its types, -mla, -rtr, -fmoe, -op */
+	const char *graphs_from;  /* from then on each split of a step has a CUDA graph; before, a step of several has none */
+	const char *fit_from;     /* from then on -ngl auto keeps experts in RAM rather than layers */
+	const char *whole_from;   /* from then on a layer whose weights cross the link is attended on the GPU as well */
+	const char *tiles_from;   /* from then on attention on the CPU is what hw/kernels says, before its `early` share; NULL:
+	                             always */
+	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
+	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
+	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */
+};
+
+/* Rows of a table of flags. */
+#define LLAMACPP_FLAGS(build_def, ub_def) \
+	PARAM_TEXT(struct llamacpp_flags, ngl, "ngl", "auto", \
+		"layers on the GPU, the output counting as one; -1: all; auto: as many as fit"), \
+	PARAM_TEXT(struct llamacpp_flags, ot, "ot", "", "REGEX=CPU|CUDA0,... : where tensors with such names go"), \
+	PARAM_COUNT(struct llamacpp_flags, n_cpu_moe, "n-cpu-moe", "0", 0, 65536, \
+		"the first N layers keep their routed experts in RAM"), \
+	PARAM_FLAG(struct llamacpp_flags, cpu_moe, "cpu-moe", "no", "all layers keep their routed experts in RAM"), \
+	PARAM_FLAG(struct llamacpp_flags, nkvo, "nkvo", "no", "the KV cache stays in RAM, attention on the CPU"), \
+	PARAM_COUNT(struct llamacpp_flags, b, "b", "2048", 1, 1e6, "logical batch"), \
+	PARAM_COUNT(struct llamacpp_flags, ub, "ub", ub_def, 1, 1e6, "rows of one pass over the weights"), \
+	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, "CPU threads; 0: one for each core"), \
+	PARAM_COUNT(struct llamacpp_flags, tb, "tb", "0", 0, 4096, "the same for prompts; 0: as -t"), \
+	PARAM_CHOICE(struct llamacpp_flags, numa, "numa", "none", llamacpp_numa_choices, \
+		"how threads and memory are spread over the sockets"), \
+	PARAM_TEXT(struct llamacpp_flags, fa, "fa", "auto", "flash attention: on, off, auto"), \
+	PARAM_TEXT(struct llamacpp_flags, ctk, "ctk", "f16", "element type of keys in the cache"), \
+	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "element type of values in the cache"), \
+	PARAM_COUNT(struct llamacpp_flags, c, "c", "0", 0, 1e9, "context allocated; 0: what the workload needs"), \
+	PARAM_FLAG(struct llamacpp_flags, no_mmap, "no-mmap", "no", "read weights into pinned memory"), \
+	PARAM_CHOICE(struct llamacpp_flags, load_mode, "load-mode", "mmap", llamacpp_load_choices, "none is --no-mmap"), \
+	PARAM_FLAG(struct llamacpp_flags, mmap, "mmap", "yes", "0 is --no-mmap (llama-bench)"), \
+	PARAM_FLAG(struct llamacpp_flags, no_pinned, "no-pinned", "no", \
+		"as with GGML_CUDA_NO_PINNED=1: host memory is pageable"), \
+	PARAM_FLAG(struct llamacpp_flags, no_op_offload, "no-op-offload", "no", \
+		"weights in RAM are never multiplied on the GPU"), \
+	PARAM_COUNT(struct llamacpp_flags, offload_min, "op-offload-min", "0", 0, 1e9, \
+		"rows from which weights in RAM are multiplied on the GPU (GGML_OP_OFFLOAD_MIN_BATCH); 0: the program's rule"), \
+	PARAM_TEXT(struct llamacpp_flags, ts, "ts", "", \
+		"share of the layers (sm row: and rows) on each GPU: 3,1; empty: by memory"), \
+	PARAM_CHOICE(struct llamacpp_flags, sm, "sm", "layer", llamacpp_split_choices, \
+		"how several GPUs split the model: by layers; one GPU has all; dense matrices by rows"), \
+	PARAM_COUNT(struct llamacpp_flags, mg, "mg", "0", 0, LLAMACPP_MAX_GPUS - 1, \
+		"which GPU has all with sm none; else without influence"), \
+	PARAM_REAL(struct llamacpp_flags, fit_target_bytes, "fit-target", UNIT_BYTES, "1024MiB", 0, 1e15, \
+		"memory that -ngl auto leaves free on each GPU"), \
+	PARAM_TEXT(struct llamacpp_flags, build, "build", build_def, \
+		"year and month of the program, 2025-04: some rules have changed")
+
+#define LLAMACPP_ALIASES \
+	{"gpu-layers", "ngl"}, {"n-gpu-layers", "ngl"}, {"override-tensor", "ot"}, {"ncmoe", "n-cpu-moe"}, \
+	{"cmoe", "cpu-moe"}, {"no-kv-offload", "nkvo"}, {"batch-size", "b"}, {"ubatch-size", "ub"}, \
+	{"threads", "t"}, {"threads-batch", "tb"}, {"flash-attn", "fa"}, {"cache-type-k", "ctk"}, \
+	{"cache-type-v", "ctv"}, {"ctx-size", "c"}, {"tensor-split", "ts"}, {"split-mode", "sm"}, \
+	{"main-gpu", "mg"}, {"lm", "load-mode"}, {"nopo", "no-op-offload"}, {"mmp", "mmap"}
+
+#define LLAMACPP_IGNORED \
+	{"mlock", false}, {"fit", true}, {"dio", true}, {"direct-io", true}, {"np", true}, {"parallel", true}, \
+	{"fit-ctx", true}, {"no-context-shift", false}, {"swa-full", false}, {"p", true}, {"n", true}, {"d", true}, \
+	{"m", true}, {"model", true}, {"hf", true}, {"mmproj", true}, {"host", true}, {"port", true}, \
+	{"temp", true}, {"top-p", true}, {"top-k", true}, {"min-p", true}, {"jinja", false}, {"alias", true}, \
+	{"seed", true}, {"no-warmup", false}, {"r", true}, {"o", true}, {"cont-batching", false}, {"cb", false}, \
+	{"metrics", false}, {"verbose", false}, {"v", false}, {"color", false}, {"prio", true}, {"poll", true}, \
+	{"rope-scaling", true}, {"chat-template", true}, {"reasoning-format", true}
+
+extern const char *const llamacpp_load_choices[], *const llamacpp_split_choices[], *const llamacpp_numa_choices[];
+
+/* The functions of struct engine_ops, for a fork. */
+int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p, struct arena *a,
+	struct err *err);
+void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_job *job, const struct placement *p,
+	struct arena *a);
+/* Takes windows away where the program knew none. */
+void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m);
+/* For llama.cpp itself, by whatever name. */
+int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err);
+int llamacpp_mainline_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);
+void *llamacpp_mainline_state_new(const struct engine_job *job, const struct placement *p, struct arena *a);
+exec_lower_fn llamacpp_lower;
+uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine *machine);
+
+#endif
