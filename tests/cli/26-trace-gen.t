@@ -130,4 +130,31 @@ if command -v sqlite3 >/dev/null; then
 	ok 'a sweep over it' sweep
 fi
 ok 'help keys lists it' sh -c '"$0" help keys | grep -q routing.locality' "$OFFSIM"
+
+ok 'more bytes than can be counted' fails 2 "$OFFSIM" trace gen --layers 3 --experts 65536 --used 2 --expert-bytes 1e15B -o "$tmp/x.otr"
+# By whatever signal it ends.
+killed() {
+	mkdir -p "$tmp/killed"
+	"$OFFSIM" trace gen --requests 1000000000 -o "$tmp/killed/x.otr" 2>/dev/null &
+	pid=$!
+	sleep 1
+	kill -s KILL $pid
+	wait $pid
+	[ $? -gt 128 ] && [ -z "$(ls -A "$tmp/killed")" ] || { ls -A "$tmp/killed"; return 1; }
+}
+ok 'killed, it leaves nothing behind' killed
+counts() { # of two experts among others: in every layer
+	awk -v two="$1" 'BEGIN {
+		printf "{\"expert_popularity\": ["
+		for (l = 0; l < 48; l++) {
+			printf "%s[%s", l ? "," : "", two
+			for (e = 2; e < 128; e++) printf ",1"
+			printf "]"
+		}
+		print "]}" }' >"$tmp/counts.json"
+	timeout 20 "$OFFSIM" trace gen --model qwen3-30b-a3b --popularity "$tmp/counts.json" --generate 2 --prompt 0 -o "$tmp/x.otr" 2>&1 |
+		grep -q "the popularity of the experts in layer 0 differs by more than can be counted"
+}
+ok 'popularity that no number holds' counts 1e308,1e308
+ok 'popularity of next to nothing' counts 1e-300,1
 finish
