@@ -101,6 +101,31 @@ static int cannot_write(const char *path, int fault, struct err *err)
 	return err_set(err, ERR_IO, "cannot write '%s': %s", path, strerror(fault));
 }
 
+/* A file in the folder of the target that has no name yet; -1 where there are none, or none could be given a name. */
+static int open_nameless(const char *target)
+{
+	char dir[PATH_MAX], self[64];
+	const char *slash = strrchr(target, '/');
+	int n = slash ? (int)(slash - target) + (slash == target) : 0;
+
+	snprintf(dir, sizeof(dir), "%.*s", n, target);
+	int fd = open(n ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	if (fd >= 0 && access(self, F_OK)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int give_name(const struct file_out *f)
+{
+	char self[64];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fileno(f->to));
+	return linkat(AT_FDCWD, self, AT_FDCWD, f->beside, AT_SYMLINK_FOLLOW);
+}
+
 int file_out_open(struct file_out *f, const char *path, struct err *err)
 {
 	struct stat st;
@@ -115,22 +140,32 @@ int file_out_open(struct file_out *f, const char *path, struct err *err)
 	if (!realpath(path, f->target) && snprintf(f->target, sizeof(f->target), "%s", path) >= (int)sizeof(f->target))
 		return cannot_write(path, ENAMETOOLONG, err);
 	/* Named as the process is: nobody else writes it. */
-	if (snprintf(f->beside, sizeof(f->beside), "%s.%ld.part", f->target, (long)getpid()) >= (int)sizeof(f->beside)) {
-		f->beside[0] = '\0';
+	if (snprintf(f->beside, sizeof(f->beside), "%s.%ld.part", f->target, (long)getpid()) >= (int)sizeof(f->beside))
 		return cannot_write(path, ENAMETOOLONG, err);
-	}
 	unlink(f->beside); /* of a process of that number that was killed */
-	int fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int fd = open_nameless(f->target);
+	if (fd < 0) {
+		fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		f->named = fd >= 0;
+	}
 	f->to = fd < 0 ? NULL : fdopen(fd, "w");
 	if (f->to)
 		return 0;
 	int fault = errno;
-	if (fd < 0)
-		f->beside[0] = '\0';
-	else
+	if (fd >= 0)
 		close(fd);
 	file_out_abort(f);
 	return cannot_write(path, fault, err);
+}
+
+int file_out_check(const char *path, struct err *err)
+{
+	struct file_out f;
+
+	if (file_out_open(&f, path, err))
+		return -1;
+	file_out_abort(&f);
+	return 0;
 }
 
 int file_out_commit(struct file_out *f, struct err *err)
@@ -142,13 +177,15 @@ int file_out_commit(struct file_out *f, struct err *err)
 	/* Some file systems know no fsync. */
 	if (!fault && fsync(fileno(f->to)) && errno != EINVAL)
 		fault = errno;
+	if (!fault && !f->named && give_name(f))
+		fault = errno;
+	f->named |= !fault;
 	if (fclose(f->to) && !fault)
 		fault = errno;
 	f->to = NULL;
 	if (!fault && rename(f->beside, f->target))
 		fault = errno;
-	if (!fault)
-		f->beside[0] = '\0';
+	f->named &= fault != 0;
 	file_out_abort(f);
 	return fault ? cannot_write(f->path, fault, err) : 0;
 }
@@ -157,10 +194,10 @@ void file_out_abort(struct file_out *f)
 {
 	if (f->to)
 		fclose(f->to);
-	if (f->beside[0])
+	if (f->named)
 		unlink(f->beside);
 	f->to = NULL;
-	f->beside[0] = '\0';
+	f->named = false;
 }
 
 int file_replace(const char *path, void (*write)(FILE *to, void *ctx), void *ctx, struct err *err)

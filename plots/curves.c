@@ -268,7 +268,7 @@ static int choose_rows(struct work *w, const struct curves_request *req, struct 
 	if (w->n_rows)
 		return 0;
 	return err_set(err, ERR_INPUT,
-		"nothing to draw: of %zu run%s in '%s' %zu do not fit, %zu failed, %zu have no '%s'",
+		"nothing to draw: of %zu run%s in '%s' %zu do not fit, %zu failed or lack that number, %zu have no '%s'",
 		w->t.n_runs, w->t.n_runs == 1 ? "" : "s", query_path(w->q), out->n_no_fit, out->n_failed,
 		out->n_no_x, w->t.key[w->x].name);
 }

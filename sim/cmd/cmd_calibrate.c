@@ -348,17 +348,6 @@ static int print_json(const struct measurement *m, const char *output, struct er
 
 /* ---- the profile ---- */
 
-/* Asked before anything is measured: it would be a pity afterwards. */
-static int check_output(const char *path, struct err *err)
-{
-	struct file_out f;
-
-	if (file_out_open(&f, path, err))
-		return -1;
-	file_out_abort(&f);
-	return 0;
-}
-
 static int write_output(const struct measurement *m, const char *path, struct arena *a, struct err *err)
 {
 	struct file_out f;
@@ -378,7 +367,8 @@ static int calibrate(struct args *args, struct arena *a)
 	struct err err;
 	bool bar = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
 
-	if (args->output && check_output(args->output, &err))
+	/* It would be a pity afterwards. */
+	if (args->output && file_out_check(args->output, &err))
 		return cmd_fail(&err);
 	args->measure.report = bar ? show_bar : NULL;
 	int rc = measure_run(&args->measure, a, &m, &err);

@@ -41,7 +41,7 @@ int cmd_run(int argc, char **argv)
 	struct run_why why;
 	struct timeline t;
 	struct run_options options = {.exact = c.exact, .interval = true, .interrupted = &cmd_interrupted};
-	if (cmd_scenario_load(&c, &err) ||
+	if (cmd_scenario_load(&c, &err) || (c.trace_out && trace_out_check(c.scenario, c.trace_out, &err)) ||
 		run_scenario(c.scenario, &options, &c.arena, &r, c.json ? NULL : &why, &err)) {
 		status = cmd_fail(&err);
 	} else {

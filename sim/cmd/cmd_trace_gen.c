@@ -165,6 +165,9 @@ static int check(const char *name, const struct gen *g, const char *const *given
 		return cmd_usage_error(name, "--layers, --experts, --used and --expert-bytes go together");
 	if (!g->model && g->quant)
 		return cmd_usage_error(name, "--quant goes with --model");
+	if (!g->model && (double)g->layers * (double)g->experts * g->expert_bytes >= 0x1p62)
+		return cmd_usage_error(name, "%" PRIu64 " layers of %" PRIu64 " such experts are more than 4096 PiB", g->layers,
+			g->experts);
 	if (!g->model && g->used > g->experts)
 		return cmd_usage_error(name, "--used %" PRIu64 " of --experts %" PRIu64, g->used, g->experts);
 	if (g->popularity && g->zipf > 0)

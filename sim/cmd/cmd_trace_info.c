@@ -79,7 +79,7 @@ static int parse_bytes(const char *option, const char *text, uint64_t *out)
 	if (units_parse(text, UNIT_BYTES, &bytes, &err))
 		return cmd_usage_error(name, "%s: %s", option, err.msg);
 	if (!(bytes >= 1 && bytes < 0x1p62))
-		return cmd_usage_error(name, "%s: '%s' is not from 1B to 4EiB", option, text);
+		return cmd_usage_error(name, "%s: '%s' is not from 1B to 4096PiB", option, text);
 	*out = (uint64_t)bytes;
 	return -1;
 }

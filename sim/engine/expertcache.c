@@ -544,7 +544,7 @@ static int expertcache_lower(struct exec *x, void *state, const struct trace_ste
 
 const struct engine_ops engine_expertcache = {
 	.name = "expert-cache",
-	.version = "1",
+	.version = "2",
 	.help = "experts in caches on the GPU over RAM, in RAM over a drive: policies, look-ahead, who computes a miss",
 	.flag = expertcache_flag,
 	.n_flags = ARRAY_LEN(expertcache_flag),

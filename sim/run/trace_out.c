@@ -1,5 +1,6 @@
 #include "sim/run/trace_out.h"
 
+#include "base/file.h"
 #include "sim/run/run.h"
 #include "sim/trace/otr.h"
 
@@ -67,6 +68,13 @@ int trace_out_steps(const struct trace *t, bool experts_only, struct otr_writer 
 	return rc;
 }
 
+int trace_out_check(const struct scenario *s, const char *path, struct err *err)
+{
+	if (s->n_requests)
+		return err_set(err, ERR_INPUT, "the workload is one of requests: there are no steps of it to write to '%s'", path);
+	return file_out_check(path, err);
+}
+
 int trace_out(const struct scenario *s, const char *path, const volatile sig_atomic_t *interrupted, struct arena *a,
 	struct err *err)
 {
@@ -74,8 +82,6 @@ int trace_out(const struct scenario *s, const char *path, const volatile sig_ato
 	struct otr_writer *w;
 	struct trace t;
 
-	if (s->n_requests)
-		return err_set(err, ERR_INPUT, "no trace was written: the workload is one of requests");
 	run_make_trace(&t, s, a);
 	if (otr_create(path, &info, a, &w, err))
 		return -1;

@@ -14,6 +14,9 @@
 int trace_out(const struct scenario *s, const char *path, const volatile sig_atomic_t *interrupted, struct arena *a,
 	struct err *err);
 
+/* Whether that can be done, to ask before anything is simulated. */
+int trace_out_check(const struct scenario *s, const char *path, struct err *err);
+
 /* The two parts of it: what a file says of the layers, and all steps of a synthesised trace, or their experts alone. */
 struct otr_layer *trace_out_layers(const struct model *m, struct arena *a);
 int trace_out_steps(const struct trace *t, bool experts_only, struct otr_writer *w, const volatile sig_atomic_t *interrupted,

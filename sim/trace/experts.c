@@ -16,6 +16,7 @@
 #define FIT_ERROR 1e-6
 #define FIT_ROUNDS 30
 #define CHANCE_MAX (1 - 1e-6)
+#define CHANCE_MIN 1e-15 /* once in more tokens than anybody counted */
 
 /* ---- chances ---- */
 
@@ -185,8 +186,12 @@ static int counted_ranks(const struct experts_popularity *p, uint32_t layer, con
 		return err_set(err, ERR_INPUT,
 			"the popularity has %u experts in layer %u that were used at all, but a token uses %u there", n_used,
 			layer, k);
-	for (uint32_t e = 0; e < n; e++)
+	for (uint32_t e = 0; e < n; e++) {
+		if (p->count[layer][e] > 0 && !(p->count[layer][e] / sum >= CHANCE_MIN))
+			return err_set(err, ERR_INPUT, "the popularity of the experts in layer %u differs by more than can be counted: "
+					"%g of %g", layer, p->count[layer][e], sum);
 		want[e] = fmin(k * p->count[layer][e] / sum, CHANCE_MAX);
+	}
 	*out = ranks_new(k == n || k > EXPERTS_USED_MAX ? NULL : fit_weights(want, n, k, a), n, k, a);
 	return 0;
 }

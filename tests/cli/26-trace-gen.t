@@ -97,14 +97,17 @@ killed() {
 	# shellcheck disable=SC2086
 	"$OFFSIM" trace gen $shape --prompt 0 --generate 10000000 -o "$tmp/killed.otr" &
 	pid=$!
-	while ! ls "$tmp"/killed.otr.*.part; do sleep 0.05; done
+	sleep 0.7
+	part=$(ls "$tmp"/killed.otr.*.part)
 	kill "-$1" $pid
 	wait $pid
 	[ ! -e "$tmp/killed.otr" ]
 }
 gone() { killed "$1" && ! ls "$tmp"/killed.otr*; }
 ok 'interrupted, there is no file, nor a part of one' gone INT
-ok 'killed, there is none under its name' killed KILL
+# Where the file system knows files without a name.
+without_trace() { killed KILL && { [ -n "$part" ] || ! ls "$tmp"/killed.otr*; }; }
+ok 'killed, there is none either' without_trace
 
 # ---- scenarios ----
 run() { "$OFFSIM" run $scenario --no-db --json "$@" >"$tmp/run.json"; }
@@ -130,4 +133,20 @@ if command -v sqlite3 >/dev/null; then
 	ok 'a sweep over it' sweep
 fi
 ok 'help keys lists it' sh -c '"$0" help keys | grep -q routing.locality' "$OFFSIM"
+
+ok 'more bytes than can be counted' fails 2 "$OFFSIM" trace gen --layers 3 --experts 65536 --used 2 --expert-bytes 1e15B -o "$tmp/x.otr"
+counts() { # of two experts among others: in every layer
+	awk -v two="$1" 'BEGIN {
+		printf "{\"expert_popularity\": ["
+		for (l = 0; l < 48; l++) {
+			printf "%s[%s", l ? "," : "", two
+			for (e = 2; e < 128; e++) printf ",1"
+			printf "]"
+		}
+		print "]}" }' >"$tmp/counts.json"
+	timeout 20 "$OFFSIM" trace gen --model qwen3-30b-a3b --popularity "$tmp/counts.json" --generate 2 --prompt 0 -o "$tmp/x.otr" 2>&1 |
+		grep -q "the popularity of the experts in layer 0 differs by more than can be counted"
+}
+ok 'popularity that no number holds' counts 1e308,1e308
+ok 'popularity of next to nothing' counts 1e-300,1
 finish

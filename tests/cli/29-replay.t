@@ -77,4 +77,6 @@ beside_the_scenario() {
 		"$OFFSIM" run "$tmp/m.yaml" --no-db >/dev/null
 }
 ok 'paths are relative to the scenario' beside_the_scenario
+ok 'where a trace cannot be written, nothing is simulated or stored' sh -c "! '$OFFSIM' run '$tmp/a.yaml' --db '$tmp/early.db' \\
+	--trace-out '$tmp/no/x.otr' >'$tmp/out' 2>&1 && grep -q 'No such file' '$tmp/out' && [ ! -e '$tmp/early.db' ]"
 finish

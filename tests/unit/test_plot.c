@@ -365,7 +365,7 @@ START_TEST(nothing_to_draw)
 	put(&p, &(struct run){"m", "a", 1, 0, {{"n", "2"}}});
 	place_close(&p);
 	refuse_curves(&p, NULL, NULL, ERR_INPUT,
-		"nothing to draw: of 2 runs in '%s' 1 do not fit, 1 failed, 0 have no 'n'", p.db);
+		"nothing to draw: of 2 runs in '%s' 1 do not fit, 1 failed or lack that number, 0 have no 'n'", p.db);
 	place_remove(&p);
 }
 END_TEST
