@@ -141,7 +141,7 @@ static int kt_place(const struct engine_job *job, struct placement *p, struct ar
 	const struct quant_type *type;
 
 	if (n < (int)f->tp)
-		return err_set(err, ERR_INPUT, "flag 'tp': %d GPUs, not %d", n, (int)f->tp);
+		return err_set(err, ERR_INPUT, "flag 'tp': wants %d GPUs, this machine has %d", (int)f->tp, n);
 	if (quant_get(f->ctk, &type, err))
 		return err_prefix(err, "flag 'kv-cache-dtype'");
 	place_init(p, m, job->machine, a);
