@@ -91,6 +91,7 @@ const struct engine_ops engine_ik_llamacpp = {
 	.repeats = "ot",
 	.kernels = "ik_llama.cpp",
 	.overheads = true,
+	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,
 	.adapt = ik_adapt,
 	.place = ik_place,

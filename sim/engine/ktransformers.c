@@ -361,6 +361,7 @@ const struct engine_ops engine_ktransformers = {
 	.n_ignored = ARRAY_LEN(kt_ignored),
 	.kernels = "ktransformers",
 	.overheads = true,
+	.stepwise = true,
 	.prefill_rows = kt_prefill_rows,
 	.adapt = kt_adapt,
 	.place = kt_place,
