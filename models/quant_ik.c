@@ -94,6 +94,8 @@ const struct quant_type *quant_ik_at(size_t i)
 
 const struct quant_type *quant_ik_plain(const struct quant_type *t)
 {
+	if (t->family != QUANT_IK)
+		return t;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
 		if (&types[i].type == t && types[i].plain)
 			return quant_find(types[i].plain);
@@ -104,7 +106,7 @@ const struct quant_type *quant_ik_plain(const struct quant_type *t)
 const struct quant_type *quant_ik_interleaved(const struct quant_type *t)
 {
 	for (size_t i = 0; i < ARRAY_LEN(types); i++)
-		if (types[i].plain && strstr(types[i].type.name, "_r") && strcmp(types[i].plain, t->name) == 0)
+		if (types[i].plain && strcmp(types[i].plain, t->name) == 0 && strstr(types[i].type.name, "_r"))
 			return &types[i].type;
 	return t;
 }

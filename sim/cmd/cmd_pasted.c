@@ -87,15 +87,18 @@ static const struct program *find_program(const struct pasted *p)
 	return NULL;
 }
 
-/* The engine whose call this is; NULL when it has none. */
+/* The engine whose call this is, the first that has calls when none is named; NULL when it is no call. */
 static const struct engine_ops *engine_of_call(const char *text)
 {
-	const struct engine_ops *e;
+	const struct engine_ops *e, *first = NULL;
 
-	for (size_t i = 0; python_is_call(text) && (e = engine_at(i)); i++)
-		if (e->n_calls)
+	for (size_t i = 0; python_is_call(text) && (e = engine_at(i)); i++) {
+		if (python_names(text, e->call, e->n_calls))
 			return e;
-	return NULL;
+		if (e->n_calls && !first)
+			first = e;
+	}
+	return first;
 }
 
 static int unknown_program(const struct pasted *p)

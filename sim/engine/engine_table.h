@@ -51,6 +51,7 @@ struct engine_ops {
 	size_t n_calls;
 	const char *kernels;  /* file of hw/kernels that says what its kernels reach; NULL: all there is */
 	bool overheads; /* pays latencies and launches */
+	bool stepwise;  /* nothing of a step begins before the one before has ended, nor is left when it ends */
 	/* Most rows of a prefill step on a machine; NULL, or 0: all in one. */
 	uint64_t (*prefill_rows)(const void *flags, const struct hw_machine *machine);
 	/* Changes what the flags make different in the layers: experts a token uses, windows; NULL: nothing. */

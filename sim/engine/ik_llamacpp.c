@@ -8,6 +8,7 @@
  *	-ser K,T      no more than K experts a token
  *	experts in RAM cross the link only from 32 experts / experts used rows on (pull request 520); -op switches that off
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,11 +38,30 @@ static const struct engine_ignored ik_ignored[] = {
 static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06",
 	.whole_from = "2024-04"};
 
+/* Pairs of numbers, separated by commas: how many there are, -1 when it is something else. */
+static int count_pairs(const char *text)
+{
+	int n = 0, used;
+
+	for (; *text; n++) {
+		used = 0;
+		sscanf(text, "%*u,%*g%n", &used);
+		if (used == 0 || (text[used] && text[used] != ',') || (text[used] == ',' && !text[used + 1]))
+			return -1;
+		text += used + (text[used] == ',');
+	}
+	return n;
+}
+
 static int ik_adapt(const void *flags, struct model *m, struct err *err)
 {
 	const struct llamacpp_flags *f = flags;
 	uint64_t n = strtoull(f->ser, NULL, 10);
 
+	if (*f->ser && (count_pairs(f->ser) != 1 || n == 0))
+		return err_set(err, ERR_INPUT, "flag 'ser' must be two numbers such as 4,1, not '%s'", f->ser);
+	if (count_pairs(f->op) < 0)
+		return err_set(err, ERR_INPUT, "flag 'op' must be pairs of numbers such as 27,0,29,0, not '%s'", f->op);
 	llamacpp_adapt(&ik, f, m);
 	return n ? engine_use_experts(m, n, err) : 0;
 }
@@ -71,6 +91,7 @@ const struct engine_ops engine_ik_llamacpp = {
 	.repeats = "ot",
 	.kernels = "ik_llama.cpp",
 	.overheads = true,
+	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,
 	.adapt = ik_adapt,
 	.place = ik_place,

@@ -141,7 +141,7 @@ static int kt_place(const struct engine_job *job, struct placement *p, struct ar
 	const struct quant_type *type;
 
 	if (n < (int)f->tp)
-		return err_set(err, ERR_INPUT, "flag 'tp': %d GPUs, not %d", n, (int)f->tp);
+		return err_set(err, ERR_INPUT, "flag 'tp': wants %d GPUs, this machine has %d", (int)f->tp, n);
 	if (quant_get(f->ctk, &type, err))
 		return err_prefix(err, "flag 'kv-cache-dtype'");
 	place_init(p, m, job->machine, a);
@@ -361,6 +361,7 @@ const struct engine_ops engine_ktransformers = {
 	.n_ignored = ARRAY_LEN(kt_ignored),
 	.kernels = "ktransformers",
 	.overheads = true,
+	.stepwise = true,
 	.prefill_rows = kt_prefill_rows,
 	.adapt = kt_adapt,
 	.place = kt_place,

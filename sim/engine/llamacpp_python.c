@@ -37,6 +37,7 @@ const struct engine_ops engine_llamacpp_python = {
 	.n_calls = ARRAY_LEN(python_calls),
 	.kernels = "llama.cpp",
 	.overheads = true,
+	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,
 	.adapt = llamacpp_mainline_adapt,
 	.place = llamacpp_mainline_place,

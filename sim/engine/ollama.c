@@ -31,6 +31,7 @@ const struct engine_ops engine_ollama = {
 	.repeats = "ot",
 	.kernels = "llama.cpp",
 	.overheads = true,
+	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,
 	.adapt = llamacpp_mainline_adapt,
 	.place = llamacpp_mainline_place,

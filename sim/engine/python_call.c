@@ -355,6 +355,17 @@ bool python_is_call(const char *text)
 	return name && (*behind == '(' || *behind == '=');
 }
 
+bool python_names(const char *text, const struct python_function *functions, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(functions[i].name);
+		for (const char *at = text; (at = strstr(at, functions[i].name)); at += len)
+			if ((at == text || !is_name_char(at[-1])) && at[len + strspn(at + len, " \t")] == '(')
+				return true;
+	}
+	return false;
+}
+
 int python_call_parse(const char *text, const struct err_pos *pos, const struct python_function *functions, size_t n,
 	struct arena *a, struct yaml_node **map, const struct python_function **function, struct err *err)
 {

@@ -23,6 +23,9 @@ struct python_function {
 /* Whether text looks like a call, not like flags. */
 bool python_is_call(const char *text);
 
+/* Whether one of n functions is called somewhere in the text. */
+bool python_names(const char *text, const struct python_function *functions, size_t n);
+
 /* The keywords of a call of one of n functions as a map whose nodes know where they stand; pos is that of the first
    character. Anything that is not one whole call is an error with line and column. *function: which. */
 int python_call_parse(const char *text, const struct err_pos *pos, const struct python_function *functions, size_t n,

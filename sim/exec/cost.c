@@ -584,9 +584,14 @@ char *cost_canonical(const struct cost *c, struct arena *a)
 {
 	struct hw_num_ref *ref;
 	size_t n = cost_numbers(cost_copy(c, a), a, &ref);
-	char *text = arena_strdup(a, "");
+	size_t size = 1, len = 0;
+	char *text;
 
 	for (size_t i = 0; i < n; i++)
-		text = arena_printf(a, "%s%s %.17g %.17g;", text, ref[i].name, ref[i].num->measured, ref[i].num->spread);
+		size += strlen(ref[i].name) + 64; /* two numbers of 24 characters at most */
+	text = arena_alloc(a, size);
+	for (size_t i = 0; i < n; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s %.17g %.17g;", ref[i].name, ref[i].num->measured,
+			ref[i].num->spread);
 	return text;
 }

@@ -164,18 +164,17 @@ static void on_step(void *ctx, const struct exec_record *r)
 		tally_add(&c->sum->phase[r->phase], 1, &c->step);
 }
 
-/* Simulates steps first .. last, where something is fetched ahead with some before them that fill the pipeline and one
-   behind, since a step then also works for the next. They are added to sum, by phase; at_last: of the last alone. */
+/* Simulates steps first .. last, unless steps stand alone with some before them that fill the pipeline and one behind,
+   since a step then also works for the next. They are added to sum, by phase; at_last: of the last alone. */
 static int simulate(struct job *job, uint64_t first, uint64_t last, struct outcome *sum, struct tally *at_last,
 	struct err *err)
 {
 	const struct engine_ops *engine = job->scenario->engine;
 	struct engine_job ej = engine_job(job->scenario, job->cost, job->trace);
 	uint64_t n_steps = trace_n_steps(job->trace);
-	bool ahead = job->placement->ahead_bytes > 0 || job->placement->uneven;
-	uint64_t warm_up = ahead ? WARM_UP_STEPS : 0;
+	uint64_t warm_up = engine->stepwise ? 0 : WARM_UP_STEPS;
 	uint64_t begin = first < warm_up ? 0 : first - warm_up;
-	uint64_t end = ahead && last + 1 < n_steps ? last + 2 : last + 1;
+	uint64_t end = !engine->stepwise && last + 1 < n_steps ? last + 2 : last + 1;
 	struct arena_mark mark = arena_mark(job->arena);
 	struct collector c = {
 		.first = first,

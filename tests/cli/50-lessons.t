@@ -162,21 +162,21 @@ ok '16: 14B at 8 bits beats 32B at 4' between 1.2 "$(size 14b q8_0) / $(size 32b
 ok '16: 8B against 70B: published 41 times' between 0.75 \
 	"$(one 16 decode_tok_s model=llama-3-8b) / $(one 16 decode_tok_s model=llama-3-70b) / 41.2" 1.25
 
-# 18: nearly half of what the bytes allow, and no more than all
+# 18: at least two fifths of what the bytes allow, and no more than all
 moe() { at 18 "$2" model="$1" flags="$3"; }
 for model in mixtral-8x7b qwen3-30b-a3b deepseek-v2-lite; do
 	gain="($(moe $model decode_tok_s '-ngl 99 --cpu-moe') / $(moe $model decode_tok_s '-ngl 2') - 1)"
 	bytes="($(moe $model upper_bound_tok_s '-ngl 99 --cpu-moe') / $(moe $model upper_bound_tok_s '-ngl 2') - 1)"
-	ok "18: $model: nearly half to all of what the bytes allow" between 0.42 "$gain / $bytes" 1
+	ok "18: $model: two fifths to all of what the bytes allow" between 0.4 "$gain / $bytes" 1
 done
 ok '18: Qwen3-30B-A3B 1.3' between 1.2 "$(moe qwen3-30b-a3b decode_tok_s '-ngl 99 --cpu-moe') /
-	$(moe qwen3-30b-a3b decode_tok_s '-ngl 2')" 1.57
-ok '18: Mixtral 1.05' between 1.02 "$(moe mixtral-8x7b decode_tok_s '-ngl 99 --cpu-moe') /
+	$(moe qwen3-30b-a3b decode_tok_s '-ngl 2')" 1.4
+ok '18: Mixtral 1.1' between 1.05 "$(moe mixtral-8x7b decode_tok_s '-ngl 99 --cpu-moe') /
 	$(moe mixtral-8x7b decode_tok_s '-ngl 2')" 1.13
 ok '18: prefill hardly changes' between 0.95 "$(moe qwen3-30b-a3b prefill_tok_s '-ngl 99 --cpu-moe') /
 	$(moe qwen3-30b-a3b prefill_tok_s '-ngl 2')" 1.1
 oss() { one 18 decode_tok_s model=gpt-oss-120b quant=mxfp4 flags.cpu-moe=no "$@"; }
-ok '18: gpt-oss-120b at 19 GB: 1.24, published 1.8 elsewhere' between 1.15 "$(oss flags.n-cpu-moe=26) / $(oss flags.ngl=12)" 1.8
+ok '18: gpt-oss-120b at 19 GB: 1.2, published 1.8 elsewhere' between 1.15 "$(oss flags.n-cpu-moe=26) / $(oss flags.ngl=12)" 1.8
 
 # 19
 ubatch() { at 19 prefill_tok_s flags.ub="$1" flags.load-mode="$2"; }
