@@ -148,6 +148,62 @@ ok '10: llama.cpp prefill: half' between 1.8 "$(slot llama.cpp prefill_tok_s 4 1
 pinned() { one 10 prefill_tok_s flags.no-mmap=yes machine.gpu0.link.gen="$1" machine.gpu0.link.width="$2"; }
 ok '10: with --no-mmap: a third' between 2.6 "$(pinned 4 16) / $(pinned 3 8)" 3.2
 
+# 11: 66.7 GB at 0.92 x 55.5 GB/s, 160 all-reduces of 50 or 9.5 us
+parallel() { at 11 "$1" flags.tensor-parallel-size="$2" machine.nvlink="$3"; }
+ok '11: one H100: what it reads over its link' between 0.9 "66.74 / (0.92 * 55.5) / $(parallel tpot_s 1 none)" 1
+ok '11: the second is worth 42 times' between 40 "$(parallel decode_tok_s 2 nvlink-4) / $(parallel decode_tok_s 1 nvlink-4)" 45
+ok '11: 35 over PCIe' between 33 "$(parallel decode_tok_s 2 none) / $(parallel decode_tok_s 1 none)" 37
+ok '11: two GPUs: 160 all-reduces' between 0.95 "($(parallel tpot_s 2 none) - $(parallel tpot_s 2 nvlink-4)) /
+	(160 * (50e-6 - 9.5e-6))" 1.1
+ok '11: eight GPUs: 1.62' between 1.5 "$(parallel decode_tok_s 8 nvlink-4) / $(parallel decode_tok_s 8 none)" 1.75
+ok '11: prompts: 4.2' between 3.9 "$(parallel prefill_tok_s 8 nvlink-4) / $(parallel prefill_tok_s 8 none)" 4.5
+cards() { one 11 decode_tok_s machine=desktop-2xrtx3090-nvlink model=qwen2.5-14b flags.tensor-parallel-size="$1" machine.nvlink="$2"; }
+ok '11: two RTX 3090, a bridge: published 1.15 to 1.56' between 1.15 "$(cards 2 nvlink-bridge-ga102) / $(cards 2 none)" 1.56
+ok '11: against one' between 25 "$(cards 2 none) / $(cards 1 none)" 30
+
+# 12: 68.45 GB over 378 or 55.5 GB/s
+c2c() { at 12 "$1" flags="$2" machine.gpu0.link="$3"; }
+ahead='--offload-group-size 2 --offload-prefetch-step 2' zero_copy='--cpu-offload-gb 63.75'
+ok '12: brought ahead, PCIe' between 0.98 "68.45 / 55.5 / $(c2c tpot_s "$ahead" pcie-5x16)" 1
+ok '12: brought ahead, C2C' between 0.98 "68.45 / 378 / $(c2c tpot_s "$ahead" nvlink-c2c)" 1
+# what lies on the GPU, 70.55 GB without the embedding, is read by the other kernels
+ok '12: zero-copy, C2C: 88 % of that, then the rest' between 0.95 \
+	"(68.45 / (0.88 * 378) + 70.55 / (0.92 * 3730)) / $(c2c tpot_s "$zero_copy" nvlink-c2c)" 1.05
+ok '12: zero-copy gains 6.0' between 5.7 "$(c2c decode_tok_s "$zero_copy" nvlink-c2c) / $(c2c decode_tok_s "$zero_copy" pcie-5x16)" 6.3
+ok '12: copied gains 5.7' between 5.4 "$(c2c decode_tok_s "$zero_copy --disable-uva" nvlink-c2c) /
+	$(c2c decode_tok_s "$zero_copy --disable-uva" pcie-5x16)" 6
+grace() { one 12 decode_tok_s engine=llama.cpp flags=-ngl=41 machine.gpu0.link="$1"; }
+ok '12: the CPU gains nothing' between 0.99 "$(grace nvlink-c2c) / $(grace pcie-5x16)" 1.01
+ok '12: over PCIe the CPU is the better one' between 5 "$(grace pcie-5x16) / $(c2c decode_tok_s "$ahead" pcie-5x16)" 6.3
+ok '12: over C2C it is not' between 1.1 "$(c2c decode_tok_s "$ahead" nvlink-c2c) / $(grace nvlink-c2c)" 1.3
+ok '12: 64 sequences: 2.75 times' between 2.5 "$(one 12 decode_tok_s flags="$ahead" workload.batch=64) /
+	$(one 12 decode_tok_s engine=ideal flags='--gpu-layers 40 --host compute' workload.batch=64)" 3
+
+# 13: bytes in RAM over the rate at which each engine reaches them, and at least half of the step
+engine() { # MACHINE BATCH NUMBER
+	engine_machine=$1 engine_batch=$2
+	shift 2
+	one 13 "$@" machine="$engine_machine" workload.batch="$engine_batch"
+}
+accelerate() { engine "$1" "$2" "$3" engine=accelerate flags.max_memory.0=8.5GiB; }
+zero() { engine "$1" 1 tpot_s engine=zero-inference flags.cpu-offload=yes flags.gpu_resident_params=4e9 flags.pin-memory="$2"; }
+uva() { engine "$1" 1 tpot_s engine=vllm flags.cpu-offload-gb=7.5; }
+flexgen() { engine "$1" "$2" "$3" engine=flexgen flags.percent=50,50,100,0,100,0 flags.gpu-batch-size="$2"; }
+cpu() { engine "$1" "$2" "$3" engine=llama.cpp flags.ngl=17; }
+desktop=desktop-rtx4090-ddr5 server=server-h100
+ok '13: accelerate, 8.03 GB at 12.9' between 0.85 "8.03 / 12.9 / $(accelerate $desktop 1 tpot_s)" 1
+ok '13: and a server is no better' between 0.97 "$(accelerate $server 1 decode_tok_s) / $(accelerate $desktop 1 decode_tok_s)" 1.05
+ok '13: ZeRO-Inference, 8.06 GB at 12.9' between 0.85 "8.06 / 12.9 / $(zero $desktop no)" 1
+ok '13: pinned, at 25.0' between 0.85 "8.06 / 25.0 / $(zero $desktop yes)" 1
+ok '13: vLLM, 8.05 GB at 0.92 x 25.0' between 0.93 "8.05 / (0.92 * 25.0) / $(uva $desktop)" 1
+ok '13: FlexGen, 8.86 GB at 25.0' between 0.95 "8.86 / 25.0 / $(flexgen $desktop 1 tpot_s)" 1
+ok '13: FlexGen, at 55.5' between 0.95 "8.86 / 55.5 / $(flexgen $server 1 tpot_s)" 1
+ok '13: llama.cpp, 16 layers of 436 MB at 73.5' between 0.8 "16 * 0.4362 / 73.5 / $(cpu $desktop 1 tpot_s)" 1
+ok '13: desktop: 6 times' between 5.5 "$(cpu $desktop 1 decode_tok_s) / $(accelerate $desktop 1 decode_tok_s)" 6.8
+ok '13: server: 19 times' between 17 "$(cpu $server 1 decode_tok_s) / $(accelerate $server 1 decode_tok_s)" 21
+ok '13: 64 sequences: FlexGen first' between 3.2 "$(flexgen $server 64 decode_tok_s) / $(cpu $server 64 decode_tok_s)" 4
+ok '13: 64 sequences: llama.cpp as accelerate' between 0.9 "$(cpu $server 64 decode_tok_s) / $(accelerate $server 64 decode_tok_s)" 1.25
+
 # 15
 ok '15: A6000, 70B: published 14.58' between 0.8 "$(at 15 decode_tok_s model=llama-3-70b machine.gpu0=rtx-a6000) / 14.58" 1.2
 ok '15: RTX 4090, 70B: published 3.1' between 0.8 "$(at 15 decode_tok_s model=llama-3-70b machine.gpu0=rtx-4090) / 3.1" 1.2
@@ -161,6 +217,19 @@ ok '16: within: twice the model, half the rate' between 1.9 "$(size 14b q4_k_m) 
 ok '16: 14B at 8 bits beats 32B at 4' between 1.2 "$(size 14b q8_0) / $(size 32b q4_k_m)" 1.7
 ok '16: 8B against 70B: published 41 times' between 0.75 \
 	"$(one 16 decode_tok_s model=llama-3-8b) / $(one 16 decode_tok_s model=llama-3-70b) / 41.2" 1.25
+
+# 17
+serves() { at 17 decode_tok_s machine="$1"; }
+pair=$(serves desktop-2xrtx3090-nvlink)
+ok '17: two RTX 3090: published 16.29' between 0.8 "$pair / 16.29" 1.2
+ok '17: M2 Ultra: published 12.13' between 0.8 "$(serves mac-studio-m2-ultra) / 12.13" 1.2
+ok '17: offload costs 4.8 on an RTX 4090' between 4.3 "$pair / $(serves desktop-rtx4090-ddr5)" 5.3
+ok '17: 8 on an RTX 3090' between 7.2 "$pair / $(serves desktop-rtx3090-ddr4)" 8.8
+ok '17: 128 GB that hold it, and 32 that do not' between 0.6 "$(serves dgx-spark) / $(serves desktop-rtx5090-ddr5)" 0.85
+ok '17: nothing that offloads gives 10' between 8.5 "$(serves dual-xeon6454s-rtx4090)" 10
+least() { one 17 decode_tok_s model=gpt-oss-120b quant=mxfp4 "$@"; }
+ok '17: gpt-oss-120b, DGX Spark: published 58.72' between 0.8 "$(least machine=dgx-spark) / 58.72" 1.2
+ok '17: RTX 4090 with offload against that: 0.8' between 0.7 "$(least flags.ngl=99 flags.n-cpu-moe=26) / $(least machine=dgx-spark)" 0.9
 
 # 18: at least two fifths of what the bytes allow, and no more than all
 moe() { at 18 "$2" model="$1" flags="$3"; }
@@ -209,4 +278,25 @@ ok '20: the bound hits more than a fixed set' between 0.05 "$(cached decode_hit_
 ok '20: and is slower' between 0.8 "$(cached decode_tok_s belady cpu 0) / $(cached decode_tok_s static cpu 0)" 0.95
 ok '20: copied misses, 1.26 times no cache' between 1.15 "$(cached decode_tok_s lru copy 0) /
 	$(one 20 decode_tok_s engine=llama.cpp flags='-ngl 99 --cpu-moe')" 1.4
+
+# 21: 59.94 GB; the drive at 5.9 GB/s, the links at 6.05 and 25.0, a pageable copy at 12.9
+rung() { at 21 tpot_s flags="$1" machine.gpu0.link="$2"; }
+pinned='--cpu-offload --kv-offload --pin-memory' narrow=pcie-3x8 full=pcie-4x16
+ok '21: disk: drive, then link' between 0.97 "(59.94 / 5.9 + 59.94 / 6.05) / $(rung '--disk-offload --kv-offload' $narrow)" 1
+ok '21: RAM instead: 1.87' between 1.8 "$(rung '--disk-offload --kv-offload' $narrow) / $(rung '--cpu-offload --kv-offload' $narrow)" 1.95
+ok '21: pinned, narrow link: 1.08' between 1.04 "$(rung '--cpu-offload --kv-offload' $narrow) / $(rung "$pinned" $narrow)" 1.12
+ok '21: pinned, full link: 25.0 / 12.9' between 0.95 "$(rung '--cpu-offload --kv-offload' $full) / $(rung "$pinned" $full) / (25.0 / 12.9)" 1.05
+ok '21: full link: 25.0 / 6.05' between 0.95 "$(rung "$pinned" $narrow) / $(rung "$pinned" $full) / (25.0 / 6.05)" 1
+ok '21: layers: 59.94 / 38.02, less what does not shrink' between 0.9 \
+	"$(rung "$pinned" $full) / $(rung "$pinned --gpu_resident_params 11e9" $full) / (59.94 / 38.02)" 1
+resident='--cpu-offload --pin-memory --gpu_resident_params 11e9'
+ok '21: cache: 1.04' between 1.02 "$(rung "$pinned --gpu_resident_params 11e9" $full) / $(rung "$resident" $full)" 1.06
+four_bits() { one 21 "$1" flags=--quant-bits=4 quant=zero-int4-g64 machine.gpu0.link=$full workload.batch="$2"; }
+# 29.9 G weights: read in 4 bits and their scales, written and read in 16
+ok '21: 4 bits: 4.56 bytes a weight' between 0.8 "29.9 * 4.56 / 920 / $(four_bits tpot_s 1)" 1
+ok '21: 4 bits: 9.2' between 8.7 "$(rung "$resident" $full) / $(four_bits tpot_s 1)" 9.7
+ok '21: four sequences: 3.5' between 3.3 "$(four_bits decode_tok_s 4) / $(four_bits decode_tok_s 1)" 4
+ok '21: 412 times in all' between 390 "$(four_bits decode_tok_s 4) * $(rung '--disk-offload --kv-offload' $narrow)" 435
+ok '21: and 8 remain' between 7.3 "$(one 21 decode_tok_s engine=ideal flags=--gpu-layers=48 quant=q4_0 workload.batch=4) /
+	$(four_bits decode_tok_s 4)" 8.8
 finish
