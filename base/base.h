@@ -22,4 +22,11 @@
 		abort();                                                                           \
 	} while (0)
 
+/* Before a short loop: written out whole, so that arrays of vectors live in registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 #endif

@@ -19,13 +19,6 @@ const struct kernel_format kernel_format[KERNEL_TYPE_N] = {
 };
 #define KERNEL_EACH_TYPE(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ2_XXS) X(IQ3_S)
 
-/* Whole loops, so that arrays of vectors live in registers. */
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 float kernel_half_to_float(uint16_t half)
 {
 	uint32_t exponent = half >> 10 & 31, fraction = half & 1023, bits = (uint32_t)(half & 0x8000) << 16;

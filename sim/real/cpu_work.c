@@ -5,75 +5,66 @@
 
 #define PROBE_S 0.05
 
-typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
 #define WORDS (sizeof(vec) / sizeof(float))
 #define EACH(x) ((x) - (vec){0})
 
-/* Four multiply-adds a word, or one, on independent sums: neither waits for the one before. */
-static inline __attribute__((always_inline)) void four(const vec *w, size_t n, vec sum[4])
+/* Loads of the next words need not wait for the arithmetic on these: it is done on registers, with as many sums as hide
+   how long one multiply-add takes. One pass over len bytes for each number of multiply-adds would not do: what is
+   fetched from memory would then be fetched only in the first. n_sums: as many as there are registers for. */
+#define SUMS 8
+
+static inline __attribute__((always_inline)) float work(const void *p, size_t len, unsigned macs, const size_t n_sums)
 {
-	const vec x0 = EACH(1.25f), x1 = EACH(0.5f), x2 = EACH(-0.75f), x3 = EACH(-1.0f);
-
-	for (size_t i = 0; i < n; i++) {
-		vec v = w[i];
-		sum[0] += v * x0;
-		sum[1] += v * x1;
-		sum[2] += v * x2;
-		sum[3] += v * x3;
-	}
-}
-
-static inline __attribute__((always_inline)) void one(const vec *w, size_t n, vec sum[4])
-{
-	const vec x = EACH(0.25f);
-
-	for (size_t i = 0; i + 4 <= n; i += 4)
-		for (size_t k = 0; k < 4; k++)
-			sum[k] += w[i + k] * x;
-}
-
-static inline __attribute__((always_inline)) void add(const vec *w, size_t n, vec sum[4])
-{
-	for (size_t i = 0; i + 4 <= n; i += 4)
-		for (size_t k = 0; k < 4; k++)
-			sum[k] += w[i + k];
-}
-
-static inline __attribute__((always_inline)) float work(const void *p, size_t len, unsigned macs)
-{
-	vec sum[4] = {{0}};
+	const vec x = EACH(0.25f), *w = p;
+	vec sum[SUMS] = {{0}}, all = {0};
 	float total = 0;
 
-	for (size_t at = 0; at < len; at += CPU_WORK_BLOCK) {
-		const vec *w = (const vec *)((const char *)p + at);
-		size_t n = (len - at < CPU_WORK_BLOCK ? len - at : CPU_WORK_BLOCK) / sizeof(vec);
-		if (macs == 0)
-			add(w, n, sum);
-		for (unsigned k = macs / 4; k > 0; k--)
-			four(w, n, sum);
-		for (unsigned k = macs % 4; k > 0; k--)
-			one(w, n, sum);
+	for (size_t i = 0; i + n_sums <= len / sizeof(vec); i += n_sums) {
+		vec v[SUMS];
+		UNROLL
+		for (size_t k = 0; k < n_sums; k++)
+			v[k] = w[i + k];
+		for (unsigned m = macs; m > 0; m--) {
+			UNROLL
+			for (size_t k = 0; k < n_sums; k++)
+				sum[k] += v[k] * x;
+		}
+		if (macs == 0) {
+			UNROLL
+			for (size_t k = 0; k < n_sums; k++)
+				sum[k] += v[k];
+		}
 	}
-	for (size_t k = 0; k < 4; k++)
-		for (size_t i = 0; i < WORDS; i++)
-			total += sum[k][i];
+	UNROLL
+	for (size_t k = 0; k < n_sums; k++)
+		all += sum[k];
+	for (size_t i = 0; i < WORDS; i++)
+		total += all[i];
 	return total;
 }
 
 #if defined(__x86_64__)
-static __attribute__((target("avx2"))) float work_avx2(const void *p, size_t len, unsigned macs)
+static __attribute__((target("avx512f"))) float work_avx512(const void *p, size_t len, unsigned macs)
 {
-	return work(p, len, macs);
+	return work(p, len, macs, 8);
+}
+
+static __attribute__((target("avx2,fma"))) float work_avx2(const void *p, size_t len, unsigned macs)
+{
+	return work(p, len, macs, 4);
 }
 #endif
 
 float cpu_work(const void *p, size_t len, unsigned macs)
 {
 #if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx2"))
+	if (__builtin_cpu_supports("avx512f"))
+		return work_avx512(p, len, macs);
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 		return work_avx2(p, len, macs);
 #endif
-	return work(p, len, macs);
+	return work(p, len, macs, 2);
 }
 
 static uint32_t pattern_word(unsigned buffer, uint64_t i)

@@ -14,7 +14,7 @@
 
 /* Reads len bytes, and multiplies and adds each word of 4 bytes of them `macs` times (0: reads alone); 2 macs FLOPs
    a word. Words are float, as cpu_pattern makes them. Returns a number of no use, without which the compiler would leave
-   all out. What of len is less than 128 bytes at its end is not read. */
+   all out. What of len is less than 512 bytes at its end is not read. */
 float cpu_work(const void *p, size_t len, unsigned macs);
 
 /* What a buffer holds: words that are floats from 1 to 2, none like its neighbours. from: of the buffer's bytes; neither
