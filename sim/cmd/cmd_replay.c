@@ -8,12 +8,14 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "sim/cmd/cmd_scenario.h"
-#include "sim/run/graph.h"
 #include "sim/run/compare.h"
+#include "sim/run/graph.h"
+#include "sim/run/plain_kernels.h"
 
 struct replay_args {
 	struct cmd_scenario c;
 	const char *on; /* "cpu", "cuda"; NULL: simulate only */
+	bool plain;
 	uint64_t steps, repeat, threads;
 	const char *dir, *write, *operations;
 	double max_error; /* NAN: any */
@@ -39,11 +41,13 @@ static void usage(void)
 	     "waits for what) or reads them from a file, simulates them, and with --on cpu runs them on this machine: real\n"
 	     "buffers in memory, a real file for what is on a drive, memcpy in place of the link, threads that read, multiply\n"
 	     "and add in place of kernels. The scenario's machine should describe this machine; what an engine waits for is\n"
-	     "waited for, so that what is compared is bytes, order and contention.\n"
+	     "waited for, and its kernels are simulated as those that run in their place. So what is compared is bytes, order and\n"
+	     "contention.\n"
 	     "--on cuda gives the same graph to offsim-cuda, a program of its own ('make cuda'): GPU memory, copy engines, streams\n"
 	     "and kernels that load the same bytes.\n"
 	     "\n"
-	     "      --on cpu|cuda      run it here");
+	     "      --on cpu|cuda      run it here\n"
+	     "      --plain            only simulate, but with the kernels that --on runs in place of an engine's");
 	for (size_t i = 0; i < ARRAY_LEN(options_table); i++) {
 		const struct param *p = &options_table[i];
 		char option[32];
@@ -73,6 +77,7 @@ static int parse(int argc, char **argv, struct replay_args *r)
 		{"db", required_argument, NULL, 'd'},
 		{"no-db", no_argument, NULL, 'n'},
 		{"on", required_argument, NULL, 'o'},
+		{"plain", no_argument, NULL, 'p'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -108,6 +113,9 @@ static int parse(int argc, char **argv, struct replay_args *r)
 			if (strcmp(optarg, "cpu") != 0 && strcmp(optarg, "cuda") != 0)
 				return cmd_usage_error(argv[0], "--on wants cpu or cuda, not '%s'", optarg);
 			r->on = optarg;
+			break;
+		case 'p':
+			r->plain = true;
 			break;
 		case 'n':
 			c->db = NULL;
@@ -193,7 +201,11 @@ static int run(struct replay_args *r)
 
 	if (status >= 0)
 		return status;
-	if ((r->write && opg_write(g, r->write, &err)) || compare_simulate(g, &cmd_interrupted, &c->arena, &compare, &err) ||
+	if (r->write && opg_write(g, r->write, &err))
+		return cmd_fail(&err);
+	if ((r->on || r->plain) && c->scenario)
+		plain_kernels(c->scenario->machine, g, &c->arena);
+	if (compare_simulate(g, &cmd_interrupted, &c->arena, &compare, &err) ||
 		(r->on && compare_measure(&compare, r->repeat, strcmp(r->on, "cuda") == 0, &o, &c->arena, &err)))
 		return cmd_fail(&err);
 	if (r->operations &&

@@ -104,6 +104,21 @@ steps count=1 first=0 end=1 ahead=2 phase=decode
 kernal 0' >"$tmp/bad.opg"
 ok 'a malformed graph' sh -c "'$OFFSIM' replay '$tmp/bad.opg' 2>&1 | grep -q '^offsim: $tmp/bad.opg:3:1: unknown line .kernal.; did you mean .kernel.'"
 
+# What is compared with: plain kernels. Those of the ideal engine are, but for their launches.
+simulated() { "$OFFSIM" replay "$@" --json | awk -F'[:,]' '/"simulated_tok_s"/ { print $2 + 0 }'; }
+scenario no-launch dense q8_0 ideal '{gpu-layers: 2}' "$batch" 'cpu0.launch: 0s, gpu0.launch: 0s'
+ok "the ideal engine's kernels are plain" test "$(simulated "$tmp/no-launch.yaml")" = "$(simulated "$tmp/no-launch.yaml" --plain)"
+scenario typed dense q8_0 llama.cpp '-t 1' "$decode" "$none, cpu0.kernels.q8_0.decode: 0.2385 GB/s"
+slow() {
+	bytes=$("$OFFSIM" replay "$tmp/typed.yaml" --write "$tmp/typed.opg" >/dev/null && awk '
+		/^steps/ { for (i = 1; i <= NF; i++) { if (sub("first=", "", $i)) first = $i; if (sub("end=", "", $i)) last = $i } }
+		/^kernel/ && /type=q8_0/ && step >= first && step < last { for (i = 1; i <= NF; i++) if (sub("^bytes=", "", $i)) sum += $i }
+		/^step / { step++ }
+		END { printf "%.0f", sum / (last - first) }' "$tmp/typed.opg")
+	awk "BEGIN { x = $(simulated "$tmp/typed.yaml" --plain) * $bytes / 0.2385e9; print x; exit !(x > 0.9 && x < 1) }"
+}
+ok 'a type of weights is expanded at the rate measured' slow
+
 # Ctrl-C, in the middle of a long one.
 "$OFFSIM" replay "$tmp/disk-f16.yaml" --on cpu --dir "$tmp" --steps 10 --repeat 10000 --no-db >/dev/null 2>"$tmp/interrupted" &
 pid=$!
