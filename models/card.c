@@ -121,6 +121,14 @@ static const char *card_path(struct arena *a, const char *dir, const char *name)
 	return arena_printf(a, "%s/" CARDS "/%s" SUFFIX, dir, name);
 }
 
+/* Of "meta-llama/Llama-3.1-8B" the part behind the owner will do: others keep copies. */
+static bool is_alias(const char *alias, const char *name)
+{
+	const char *slash = strchr(alias, '/');
+
+	return !strcasecmp(alias, name) || (slash && !strcasecmp(slash + 1, name));
+}
+
 /* The card with this alias; *path stays NULL when there is none. Only cards that have the word anywhere are
  * parsed. */
 static int find_alias(const char *name, const char *dir, struct arena *a, const char **path, struct err *err)
@@ -146,7 +154,7 @@ static int find_alias(const char *name, const char *dir, struct arena *a, const 
 		if (yaml_read_file(card, a, &root, err))
 			return -1;
 		for (const struct yaml_node *alias = aliases_of(root); alias; alias = alias->next) {
-			if (alias->kind == YAML_SCALAR && !strcasecmp(alias->text, name))
+			if (alias->kind == YAML_SCALAR && is_alias(alias->text, name))
 				*path = card;
 		}
 	}
@@ -175,6 +183,42 @@ static int offer_all(const char *dir, struct arena *a, struct suggest *near, str
 	return 0;
 }
 
+/* The card of that name (in lower case), else that with the alias; *path stays NULL when there is none. */
+static int find_one(const char *name, const char *dir, struct arena *a, const char **path, struct err *err)
+{
+	*path = NULL;
+	if (!*name || name[0] == '.' || strlen(name) >= 200)
+		return 0;
+	if (!strchr(name, '/')) {
+		const char *card = card_path(a, dir, name);
+		if (!access(card, R_OK)) {
+			*path = card;
+			return 0;
+		}
+	}
+	return find_alias(name, dir, a, path, err);
+}
+
+/* Other names that mean the same model on a hub of models: without its owner, without what only says in which files it
+   is. NULL: none (any more). */
+static char *shorter_name(char *name)
+{
+	static const char *const endings[] = {"-hf", "-gguf"};
+	char *slash = strchr(name, '/');
+	size_t len = strlen(name);
+
+	if (slash && slash != name && !strchr(slash + 1, '/'))
+		return slash + 1;
+	for (size_t i = 0; !slash && i < ARRAY_LEN(endings); i++) {
+		size_t n = strlen(endings[i]);
+		if (len > n && strcmp(name + len - n, endings[i]) == 0) {
+			name[len - n] = '\0';
+			return name;
+		}
+	}
+	return NULL;
+}
+
 int card_find(const char *name, struct arena *a, const char **path, struct err *err)
 {
 	struct suggest near;
@@ -185,17 +229,12 @@ int card_find(const char *name, struct arena *a, const char **path, struct err *
 		return -1;
 	for (char *p = lower; *p; p++)
 		*p = (char)tolower((unsigned char)*p);
-	*path = NULL;
-	if (*lower && !strchr(lower, '/') && lower[0] != '.' && strlen(lower) < 200) {
-		*path = card_path(a, dir, lower);
-		if (!access(*path, R_OK))
+	for (char *as = arena_strdup(a, lower); as; as = shorter_name(as)) {
+		if (find_one(as, dir, a, path, err))
+			return -1;
+		if (*path)
 			return 0;
-		*path = NULL;
 	}
-	if (find_alias(name, dir, a, path, err))
-		return -1;
-	if (*path)
-		return 0;
 	suggest_init(&near, lower);
 	if (offer_all(dir, a, &near, err))
 		return -1;

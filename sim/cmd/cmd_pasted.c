@@ -246,26 +246,11 @@ static const char *or_else(const char *s, const char *def)
 	return s ? s : def;
 }
 
-/* "facebook/opt-30b" is a name of the hub, whose last part the cards go by; a path is left alone. */
-static void take_hub_name(struct pasted *p)
-{
-	const char *slash = strchr(p->model, '/');
-
-	if (!slash || slash == p->model || strchr(slash + 1, '/') || access(p->model, F_OK) == 0)
-		return;
-	char *name = arena_strdup(&p->arena, slash + 1);
-	for (char *c = name; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	p->model = name;
-}
-
 /* What FlexGen's and run_model.py's flags say of workload and weights, and those programs' defaults. */
 static void take_offload_words(struct pasted *p, int argc, char **argv, enum dialect dialect)
 {
 	const char *bits = option_value(argc, argv, "--quant_bits");
 
-	if (p->model)
-		take_hub_name(p);
 	if (dialect == DIALECT_FLEXGEN) {
 		/* What is no number of batches is for the engine to refuse. */
 		long size = strtol(or_else(option_value(argc, argv, "--gpu-batch-size"), "4"), NULL, 10);

@@ -46,6 +46,17 @@ ok 'each model of the list can be shown' first_word
 ok 'cards are called as their files' card_names
 ok 'list takes part of a name' test "$("$OFFSIM" model list MIXTRAL | wc -l)" -eq 2
 ok 'list takes a shell pattern' test "$("$OFFSIM" model list 'opt-*b' | wc -l)" -eq 7
+same_model() { # names of the hub, of whichever owner and in whichever files: all of the one card
+	card=$1
+	shift
+	for name; do
+		[ "$("$OFFSIM" model show "$name" --json | sed 2d)" = "$("$OFFSIM" model show "$card" --json | sed 2d)" ] ||
+			{ echo "$name"; return 1; }
+	done
+}
+ok 'names of the hub' same_model llama-3.1-70b meta-llama/Llama-3.1-70B META-LLAMA/llama-3.1-70b-instruct \
+	Llama-3.1-70B-Instruct someone/Meta-Llama-3.1-70B-Instruct-GGUF someone/llama-3.1-70b-hf
+ok 'a part of a name is none' show_refuses 2 "unknown model 'someone/llama-3.1-70'" show someone/llama-3.1-70
 ok 'list finds aliases' test "$("$OFFSIM" model list meta-llama/Llama-2-7b | wc -l)" -eq 1
 ok 'show: total' says 'parameters    70.6 B (70553706496)' "$OFFSIM" model show llama-3.1-70b
 ok 'show: experts' says 'experts       8 of 128 a token in 48 of 48 layers' "$OFFSIM" model show qwen3-30b-a3b
