@@ -437,14 +437,16 @@ static void note_sides(struct reader *r, int device)
 			(double)s->bytes / median(r, s) * 1e-9));
 }
 
-/* A copy's share of what the CPU moved meanwhile is small: what its threads reached is that of the memory, at least. */
+/* What the memory gave: to the threads that copied in it and to the GPU that copied from it meanwhile. */
 static void add_ram(struct reader *r)
 {
-	const struct sample *s = largest(r, 0, "load", NULL);
+	const struct sample *threads = largest(r, 0, "load", NULL), *gpu = largest(r, 0, "h2d_loaded", NULL);
 
-	if (s)
-		add(r, -1, "ram", "bandwidth", UNIT_BYTES_RATE, (double)s->bytes / median(r, s), 0.15, s->n,
-			arena_printf(r->a, "%llu threads copying, a GPU taking some of it: at least this", (unsigned long long)s->threads));
+	if (threads && gpu)
+		add(r, -1, "ram", "bandwidth", UNIT_BYTES_RATE,
+			(double)threads->bytes / median(r, threads) + (double)gpu->bytes / median(r, gpu),
+			hypot(spread(r, threads), spread(r, gpu)), threads->n,
+			arena_printf(r->a, "%llu threads copying, a GPU copying from it", (unsigned long long)threads->threads));
 }
 
 static void fit_device(struct reader *r, int device)

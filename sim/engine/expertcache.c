@@ -178,6 +178,10 @@ static int decide(struct plan *plan, const struct kvcache_types *kv, struct aren
 	if (parse_size("ram-cache", f->ram_cache, "all", &ram_word, &ram_bytes, err) ||
 		parse_size("gpu-cache", f->gpu_cache, NULL, &gpu_auto, &gpu_bytes, err))
 		return -1;
+	if (f->ram_slots && strcmp(f->ram_cache, "auto") != 0)
+		return err_set(err, ERR_INPUT, "ram-cache and ram-slots both say how large the cache in RAM is: give one");
+	if (f->gpu_slots && !gpu_auto)
+		return err_set(err, ERR_INPUT, "gpu-cache and gpu-slots both say how large the cache on the GPU is: give one");
 	plan->home = plan->ram;
 	if (f->ram_slots || !ram_word) {
 		if (plan->drive < 0)

@@ -50,6 +50,12 @@ ok 'unknown flag in text' edited '$a flags: -gpu-layer 3' \
 ok 'nonsense to sweep' edited '$a sweep: {workload.batch: 9..1}' "s.yaml:6:25: '9..1' goes nowhere: the step must be positive and LAST no less than FIRST"
 ok 'a flag that its engine refuses' edited '$a flags: {gpu-layers: -1}' \
 	"s.yaml:6:8: flag 'gpu-layers' must be a whole number or auto, not '-1'"
+two_sizes() { # LEVEL WHERE
+	good | sed "s/^model.*/model: mixtral-8x7b/; s/^engine.*/engine: expert-cache/; \$a flags: {$1-cache: 3GiB, $1-slots: 2}" >s.yaml
+	refused "s.yaml:6:8: $1-cache and $1-slots both say how large the cache $2 is: give one"
+}
+ok 'two sizes of one cache' two_sizes ram 'in RAM'
+ok 'on the GPU' two_sizes gpu 'on the GPU'
 ok 'an unknown short option' sh -c "'$OFFSIM' run s.yaml -j 2>&1 | grep -q \"unknown option '-j'\""
 ok 'no such file' fails 2 "$OFFSIM" run nowhere.yaml
 good >s.yaml
