@@ -160,6 +160,22 @@ static const char *quoted(struct arena *a, const char *word)
 	return arena_printf(a, strchr(word, '"') ? "'%s'" : "\"%s\"", word);
 }
 
+/* "owner/name:Q5_K_M", as llama.cpp names a file on the hub: the model, and which quantization (without one, its own
+   default, by its --help). */
+static void take_hub_file(struct pasted *p)
+{
+	char *name = arena_strdup(&p->arena, p->hub), *colon = strrchr(name, ':');
+
+	if (colon) {
+		*colon = '\0';
+		for (char *c = colon + 1; *c; c++)
+			*c = (char)tolower((unsigned char)*c);
+	}
+	p->quant = p->quant ? p->quant : colon ? colon + 1 : "q4_k_m";
+	if (!p->model)
+		p->model = name;
+}
+
 /* The words behind the program, as the text of `flags:`. What names the model or the workload is taken out, and blanks
    left where it was. */
 static const char *flags_text(struct pasted *p, int argc, char **argv, enum dialect dialect)
@@ -172,6 +188,9 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 		{"-m", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, model)},
 		{"--model", ~0, offsetof(struct pasted, model)},
 		{"--model-path", DIALECT_SERVER, offsetof(struct pasted, model)},
+		{"-hf", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
+		{"-hfr", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
+		{"--hf-repo", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
 		{"-p", DIALECT_BENCH, offsetof(struct pasted, prompt)}, {"-n", DIALECT_BENCH, offsetof(struct pasted, generate)},
 		{"-d", DIALECT_BENCH, offsetof(struct pasted, depth)},
 		{"--prompt-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, prompt)},
@@ -182,20 +201,26 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 
 	append(&text, "");
 	for (int i = 0; i < argc; i++) {
-		bool took = false;
-		for (size_t k = 0; k < ARRAY_LEN(taken) && i + 1 < argc; k++) {
-			if (strcmp(argv[i], taken[k].name) || !(taken[k].dialects & (int)dialect))
+		const char **field = NULL, *value = NULL;
+		size_t blanks = strlen(quoted(&p->arena, argv[i])) + 1;
+		for (size_t k = 0; k < ARRAY_LEN(taken) && !value; k++) {
+			size_t len = strlen(taken[k].name);
+			if (!(taken[k].dialects & (int)dialect) || strncmp(argv[i], taken[k].name, len))
 				continue;
-			const char **field = (const char **)((char *)p + taken[k].field);
-			if (!*field)
-				*field = argv[i + 1];
-			i++;
-			append_blanks(&text, strlen(argv[i - 1]) + strlen(quoted(&p->arena, argv[i])) + 2);
-			took = true;
-			break;
+			field = (const char **)((char *)p + taken[k].field);
+			if (argv[i][len] == '\0' && i + 1 < argc)
+				value = argv[i + 1];
+			else if (argv[i][len] == '=' && argv[i][1] == '-')
+				value = argv[i] + len + 1;
 		}
-		if (took)
+		if (value) {
+			if (!*field)
+				*field = value;
+			if (i + 1 < argc && value == argv[i + 1])
+				blanks += strlen(quoted(&p->arena, argv[++i])) + 1;
+			append_blanks(&text, blanks);
 			continue;
+		}
 		append(&text, quoted(&p->arena, argv[i]));
 		append(&text, " ");
 	}
@@ -325,6 +350,8 @@ int pasted_load(struct pasted *p)
 		for (int i = 0; i < n; i++)
 			col += (int)strlen(p->argv[i]) + 1;
 		flags = flags_text(p, p->argc - n, p->argv + n, g->dialect);
+		if (p->hub)
+			take_hub_file(p);
 		if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))
 			take_offload_words(p, p->argc - n, p->argv + n, g->dialect);
 		/* The launcher's own word on how many GPUs there are. */

@@ -18,6 +18,7 @@ struct pasted {
 	const char *command; /* of offsim */
 	struct arena arena;
 	const char *machine, *model, *quant;
+	const char *hub; /* the command line's own name of model and quantization in one */
 	const char *batch, *prompt, *generate, *depth;
 	bool json;
 	int argc; /* what stands behind "--" */

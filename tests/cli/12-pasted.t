@@ -61,6 +61,20 @@ ok 'as a module' "$OFFSIM" predict --machine server-h100 -- python3 -m vllm.entr
 	--model llama-3.1-8b --enforce-eager
 ok 'sglang' "$OFFSIM" predict --machine server-h100 -- python -m sglang.launch_server --model-path llama-3.1-8b \
 	--cpu-offload-gb 2.5
+hub() { # TEXT WORDS OF llama-server...
+	hub_text=$1
+	shift
+	"$OFFSIM" predict --machine gh200 -- llama-server "$@" | head -n 1 | grep -F "$hub_text"
+}
+ok 'a file of the hub' hub 'someone/Llama-3.1-70B-Instruct-GGUF q5_k_m' -hf someone/Llama-3.1-70B-Instruct-GGUF:Q5_K_M -ngl 3
+ok 'without a quantization' hub 'q4_k_m' -ngl 3 -hf someone/Llama-3.1-70B-Instruct-GGUF
+ok 'as one word' sh -c "'$OFFSIM' predict --machine server-h100 -- vllm serve --model=llama-3.1-8b | grep -q '^llama-3.1-8b bf16'"
+hub_wrong() {
+	"$OFFSIM" predict --machine gh200 -- llama-server -hf x/llama-3-8b-GGUF:Q9_K -ngl 3 2>&1 | grep -qF "unknown quant 'q9_k'" &&
+		"$OFFSIM" predict --machine gh200 -- llama-server -hf x/llama-3-8b-GGUF:Q5_K_M -nlg 3 2>&1 |
+		grep -qxF "offsim: command line:1:46: unknown flag '-nlg' of llama.cpp; did you mean 'ngl'?"
+}
+ok 'what is wrong with it, and where' hub_wrong
 says() { # STATUS MESSAGE COMMAND...
 	says_status=$1 says_message=$2
 	shift 2
