@@ -72,7 +72,7 @@ ok 'as one word' sh -c "'$OFFSIM' predict --machine server-h100 -- vllm serve --
 hub_wrong() {
 	"$OFFSIM" predict --machine gh200 -- llama-server -hf x/llama-3-8b-GGUF:Q9_K -ngl 3 2>&1 | grep -qF "unknown quant 'q9_k'" &&
 		"$OFFSIM" predict --machine gh200 -- llama-server -hf x/llama-3-8b-GGUF:Q5_K_M -nlg 3 2>&1 |
-		grep -qxF "offsim: command line:1:46: unknown flag '-nlg' of llama.cpp; did you mean 'ngl'?"
+		grep -qxF "offsim: command line:1:43: unknown flag '-nlg' of llama.cpp; did you mean 'ngl'?"
 }
 ok 'what is wrong with it, and where' hub_wrong
 says() { # STATUS MESSAGE COMMAND...
