@@ -6,7 +6,7 @@
 #
 # FOLDER keeps the samples, the profiles and every operation's times.
 set -u
-cd "${0%/*}/.."
+cd "${0%/*}/.." || exit
 
 have() { # NVCC
 	missing=

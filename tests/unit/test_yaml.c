@@ -244,11 +244,27 @@ END_TEST
 START_TEST(tabs_after_colons)
 {
 	setup();
-	assert_refused("? :0a: \t|\n  x\n", 1, 7, "tab after ':'; use spaces");
-	assert_refused("? a\n:\t- b\n", 2, 2, "tab after ':'; use spaces");
-	assert_refused("? a\n:  \t- b\n", 2, 2, "tab after ':'; use spaces");
-	ck_assert_str_eq(flow("a:\t1\nb: \t-5\n# c:\t- d\ne:\t\n  f: \"g:\t|\"\n"),
-		"{a: 1, b: -5, e: {f: \"g:\\t|\"}}");
+	ck_assert_str_eq(flow("a:\t1\nb: \t-5\n# c:\t- d\ne:\t\n  f: \"g:\t|\"\nh:\t|\n  i\n"),
+		"{a: 1, b: -5, e: {f: \"g:\\t|\"}, h: \"i\\n\"}");
+	arena_release(&a);
+}
+END_TEST
+
+/* libfyaml crashes on some of these. */
+START_TEST(explicit_keys)
+{
+	static const char says[] = "keys marked with '?' are not supported; put quotes around text";
+
+	setup();
+	assert_refused("? :0a: \t|\n  x\n", 1, 1, says);
+	assert_refused("? ?:? ': \t\t|\n", 1, 1, says);
+	assert_refused("? a\n:\t- b\n", 1, 1, says);
+	assert_refused("a: 1\n\t?\n", 2, 2, says);
+	assert_refused("- ? a\n", 1, 3, says);
+	assert_refused("{? a: b}\n", 1, 2, says);
+	assert_refused("[a, ? b]\n", 1, 5, says);
+	ck_assert_str_eq(flow("a?: b?\nc: d ? e\nf: '? g' # , ? h\n\"? i\": ?j\nk: |\n  ? l\n"),
+		"{\"a?\": \"b?\", c: \"d ? e\", f: \"? g\", \"? i\": \"?j\", k: \"? l\\n\"}");
 	arena_release(&a);
 }
 END_TEST
@@ -268,7 +284,7 @@ START_TEST(what_scenarios_never_need)
 	assert_refused("a: ! 5\n", 1, 4, "tags (!…) are not supported");
 	assert_refused("a: 1\n---\nb: 2\n", 2, 1, "a second document begins here");
 	assert_refused("a\n--- b", 2, 1, "a second document begins here");
-	assert_refused("? [a]\n: b\n", 1, 3, "a key must be text, not a list");
+	assert_refused("[a]: b\n", 1, 1, "a key must be text, not a list");
 	assert_refused("{a: 1}: b\n", 1, 1, "a key must be text, not a map");
 	assert_refused(": 5\n", 1, 1, "empty key");
 	assert_refused("\"\": 5\n", 1, 1, "empty key");
@@ -313,7 +329,6 @@ START_TEST(depth_bombs)
 	check_refused(repeat("[", 1000000), 1000000, 1, 65, "nested more than 64 deep");
 	check_refused(repeat("{a: ", 250000), 1000000, 1, 1 + 64 * 4, "nested more than 64 deep");
 	check_refused(repeat("- ", 500000), 1000000, 1, 129, "nested more than 64 deep");
-	check_refused(repeat("? ", 500000), 1000000, 1, 3, "a key must be text, not a map");
 	arena_release(&a);
 }
 END_TEST
@@ -565,7 +580,7 @@ START_TEST(paths_that_cannot_be_set)
 END_TEST
 
 TEST_MAIN("yaml", a_scenario, positions, line_ends_and_marks, quotes_within_quotes, any_root_as_text, the_gate,
-	empty_block_scalars, many_empty_lines, tabs_after_colons, what_scenarios_never_need, duplicate_keys,
+	empty_block_scalars, many_empty_lines, tabs_after_colons, explicit_keys, what_scenarios_never_need, duplicate_keys,
 	syntax_errors, depth_bombs, sizes, many_keys_are_quick, files, single_values, canonical_text,
 	canonical_text_parses_back, overlays, paths_are_set, setting_leaves_shared_trees_alone,
 	paths_that_cannot_be_set)

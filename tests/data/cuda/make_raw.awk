@@ -17,7 +17,7 @@ BEGIN {
 	state = 2385
 	latency = 2.43e-6; h2d = 54.7e9; d2h = 56.3e9; both = 81.9e9; up_small = 15.9e9; up_large = 11.7e9; down = 9.83e9
 	bandwidth = 4.037e12; kernel = 1.37e-6; launch = 2.61e-6; sync = 8.9e-6; submit = 5.3e-6; alloc = 143e-6
-	fp16 = 738e12; fp32 = 49.8e12; ram = 213e9; share16 = 0.887
+	fp16 = 738e12; fp32 = 49.8e12; ram = 213e9; loaded = 31e9; share16 = 0.887
 	is("gpu0.link.latency", latency); is("gpu0.link.h2d", h2d); is("gpu0.link.d2h", d2h); is("gpu0.link.both", both)
 	is("gpu0.link.h2d_pageable", up_large); is("gpu0.link.d2h_pageable", down); is("gpu0.bandwidth", bandwidth)
 	is("gpu0.launch", launch); is("gpu0.flops.fp16", fp16); is("gpu0.flops.fp32", fp32)
@@ -26,8 +26,8 @@ BEGIN {
 	copies("h2d", h2d, h2d); copies("d2h", d2h, d2h)
 	copies("h2d_pageable", up_large, up_small); copies("d2h_pageable", down, down)
 	sample("\"part\": \"both\", \"bytes\": 67108864", 67108864 / both, 1, 8)
-	sample("\"part\": \"h2d_loaded\", \"threads\": 15, \"bytes\": 67108864", 67108864 / 31e9, 1, 10)
-	sample("\"part\": \"load\", \"threads\": 15, \"bytes\": 1073741824", 1073741824 / ram, 1, 8)
+	sample("\"part\": \"h2d_loaded\", \"threads\": 15, \"bytes\": 67108864", 67108864 / loaded, 1, 10)
+	sample("\"part\": \"load\", \"threads\": 15, \"bytes\": 1073741824", 1073741824 / (ram - loaded), 1, 8)
 	sample("\"part\": \"submit\", \"bytes\": 64", submit, 256, 20)
 	sample("\"part\": \"read\", \"bytes\": 2147483648", 2147483648 / bandwidth, 1, 12)
 	sample("\"part\": \"copy\", \"bytes\": 1073741824", 1073741824 / 3.6e12, 1, 12)
