@@ -98,19 +98,24 @@ static size_t skip_quoted(const struct line *l, size_t i)
    front of it in its line. */
 static int refuse_explicit_key(const struct line *l, struct err *err)
 {
-	char before = '-'; /* the last character that was not blank */
+	size_t before = l->n; /* the last character that was not blank */
 
 	for (size_t i = l->indent; i < l->n; i++) {
+		size_t behind = skip_quoted(l, i);
 		char c = l->at[i];
 		if (c == '#' && (i == 0 || is_blank(l->at[i - 1])))
 			return 0;
-		if (c == '?' && strchr("-:,[{", before) && (i + 1 == l->n || is_blank(l->at[i + 1]))) {
+		bool first = before == l->n || strchr(",[{", l->at[before]) ||
+			     (strchr("-:", l->at[before]) && before + 1 < i);
+		if (c == '?' && first && (i + 1 == l->n || is_blank(l->at[i + 1]))) {
 			struct err_pos pos = l->pos;
 			pos.col += (int)i;
 			return err_at(err, ERR_INPUT, &pos, "keys marked with '?' are not supported; put quotes around text");
 		}
-		if (!is_blank(c))
-			before = c;
+		if (behind > i)
+			i = behind - 1;
+		if (!is_blank(l->at[i]))
+			before = i;
 	}
 	return 0;
 }

@@ -68,6 +68,7 @@ struct hw_memory {
 	uint64_t capacity_bytes;   /* what the system reports as total */
 	uint64_t reserved_bytes;   /* of that, not for us: driver context, operating system */
 	struct hw_num bandwidth_bytes_s; /* one bus for reads and writes; unknown for drives (see the link) */
+	bool in_ram; /* of a GPU: a stretch of RAM, whose bus it shares; bandwidth_bytes_s is what the GPU reaches of that */
 };
 
 enum hw_link_kind { HW_LINK_PCIE, HW_LINK_C2C, HW_LINK_NVLINK, HW_LINK_DRIVE };

@@ -269,7 +269,7 @@ static void add_memory(struct text *t, struct arena *a, const struct hw_memory *
 		arena_printf(a, "%s: kind=%d capacity=%ju reserved=%ju", mem->name, (int)mem->kind,
 			(uintmax_t)mem->capacity_bytes, (uintmax_t)mem->reserved_bytes));
 	add_num(t, a, "bandwidth", &mem->bandwidth_bytes_s);
-	add_text(t, a, ";");
+	add_text(t, a, mem->in_ram ? " in_ram;" : ";");
 }
 
 static void add_cpu(struct text *t, struct arena *a, const struct hw_device *d)
@@ -332,11 +332,11 @@ static void print_memory(const struct hw_memory *mem, FILE *to)
 {
 	char capacity[40], reserved[40];
 
-	fprintf(to, "%-10s  %s (%ju bytes), %s of them reserved%s%s\n", mem->name,
+	fprintf(to, "%-10s  %s (%ju bytes), %s of them reserved%s%s%s\n", mem->name,
 		units_format(capacity, sizeof(capacity), (double)mem->capacity_bytes, UNIT_BYTES),
 		(uintmax_t)mem->capacity_bytes,
 		units_format(reserved, sizeof(reserved), (double)mem->reserved_bytes, UNIT_BYTES),
-		*mem->part ? ", part " : "", mem->part);
+		mem->in_ram ? ", set aside in ram" : "", *mem->part ? ", part " : "", mem->part);
 }
 
 static void print_device(const struct hw_machine *m, const struct hw_device *d, FILE *to)

@@ -19,7 +19,7 @@ struct gpu_raw {
 	const char *part, *description;
 	struct yaml_node *link, *bandwidth, *flops, *launch;
 	double memory, reserved;
-	bool unified;
+	bool unified, in_ram;
 	uint64_t copy_engines;
 };
 

@@ -38,7 +38,11 @@ static int fill_gpu_memory(struct profile *p, const struct profile_layers *l, co
 	static const char *const own_keys[] = {"memory", "reserved", "bandwidth", "link"};
 
 	*mem = (struct hw_memory){.name = l->name, .kind = HW_MEMORY_GPU, .part = raw->part ? raw->part : ""};
+	if (raw->unified && raw->in_ram)
+		return err_at(err, ERR_INPUT, &yaml_get(l->merged, "in_ram")->pos,
+			"%s is unified: it has no memory that would be set aside", l->name);
 	if (!raw->unified) {
+		mem->in_ram = raw->in_ram;
 		if (set_size(l, "memory", raw->memory, raw->reserved, mem, err) ||
 			profile_layered_num(
 				p, l, "bandwidth", UNIT_BYTES_RATE, &mem->bandwidth_bytes_s, err))
@@ -63,6 +67,8 @@ static int fill_gpu(struct profile *p, const struct profile_layers *l, struct gp
 		return -1;
 	*d = (struct hw_device){.name = l->name, .kind = HW_DEVICE_GPU, .part = mem->part};
 	d->copy_engines = raw->unified ? 0 : (unsigned)raw->copy_engines;
+	if (raw->in_ram)
+		d->bandwidth_bytes_s = mem->bandwidth_bytes_s;
 	if (profile_flops(p, l, 1, d->flops_s, err) || need_flops(l, d->flops_s, err))
 		return -1;
 	if (!yaml_get(l->merged, "launch"))

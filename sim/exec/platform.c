@@ -84,12 +84,15 @@ void platform_init(struct platform *p, const struct hw_machine *m, struct arena 
 	for (int i = 0; i < m->n_memories; i++) {
 		const struct hw_memory *mem = &m->memories[i];
 		p->copies[i].in = p->copies[i].out = SIM_NONE;
-		p->memory_resource[i] = mem->kind == HW_MEMORY_DRIVE ?
+		p->memory_resource[i] = mem->kind == HW_MEMORY_DRIVE || mem->in_ram ?
 			SIM_NONE :
 			add_resource(p, mem->name, hw_num_value(&mem->bandwidth_bytes_s), true);
 		if (mem->kind == HW_MEMORY_DRIVE)
 			add_copy_units(p, i, 2, a);
 	}
+	for (int i = 0; i < m->n_memories; i++)
+		if (m->memories[i].in_ram)
+			p->memory_resource[i] = p->memory_resource[hw_first_memory(m, HW_MEMORY_RAM)];
 	for (int i = 0; i < m->n_links; i++)
 		add_link(p, i, a);
 	for (int i = 0; i < m->n_devices; i++) {
@@ -213,8 +216,9 @@ void platform_kernel_far(const struct platform *p, int device, int memory, doubl
 	double flops = reference_work(p, device, work);
 
 	platform_copy(p, memory, p->machine->devices[device].memory, work->bytes, true, false, path, op);
+	/* What the copy would write there, the kernel does not. */
 	for (int i = 0; i < path->n; i++)
-		if (path->hop[i].resource != own)
+		if (path->hop[i].resource != own || (path->hop[i].weight -= 1) > 0)
 			path->hop[n++] = path->hop[i];
 	path->n = n;
 	if (flops > 0)

@@ -1,7 +1,7 @@
 /*
  * platform.h - a machine as the core sees it: resources and units.
  *
- *	hw memory  ──> one resource (its bus)                "gpu0", "ram"
+ *	hw memory  ──> one resource (its bus)                "gpu0", "ram"; a GPU's that is set aside in RAM: that of "ram"
  *	hw link    ──> three: h2d, d2h, and both             "gpu0.link.h2d" …
  *	hw device  ──> one: its arithmetic, in FLOP/s        "gpu0.compute"
  *	device     ──> unit for kernels; GPU: units for copies in and out (one where it has one copy engine)

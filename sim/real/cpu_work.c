@@ -11,8 +11,10 @@ typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* Loads of the next words need not wait for the arithmetic on these: it is done on registers, with as many sums as hide
    how long one multiply-add takes. One pass over len bytes for each number of multiply-adds would not do: what is
-   fetched from memory would then be fetched only in the first. n_sums: as many as there are registers for. */
+   fetched from memory would then be fetched only in the first. Words are asked for far enough ahead that memory stays busy
+   while there is much to do for each. n_sums: as many as there are registers for. */
 #define SUMS 8
+#define AHEAD_BYTES 8192
 
 static inline __attribute__((always_inline)) float work(const void *p, size_t len, unsigned macs, const size_t n_sums)
 {
@@ -23,8 +25,10 @@ static inline __attribute__((always_inline)) float work(const void *p, size_t le
 	for (size_t i = 0; i + n_sums <= len / sizeof(vec); i += n_sums) {
 		vec v[SUMS];
 		UNROLL
-		for (size_t k = 0; k < n_sums; k++)
+		for (size_t k = 0; k < n_sums; k++) {
 			v[k] = w[i + k];
+			__builtin_prefetch((const char *)(w + i + k) + AHEAD_BYTES);
+		}
 		for (unsigned m = macs; m > 0; m--) {
 			UNROLL
 			for (size_t k = 0; k < n_sums; k++)

@@ -396,6 +396,39 @@ START_TEST(unified_kernels)
 }
 END_TEST
 
+/* A GPU's memory that is a stretch of RAM: its kernels and both ends of a copy are on the one bus. */
+START_TEST(memory_set_aside_in_ram)
+{
+	setup();
+	struct hw_machine *m = inline_machine(
+		"gpu0: {memory: 16GiB, reserved: 0B, in_ram: yes, bandwidth: 85GB/s, flops: {fp16: 5TFLOP/s}, launch: 5us,\n"
+		"       link: {part: pcie-4x16, h2d: 23.85GB/s, d2h: 23.85GB/s}}\n"
+		"cpu0: generic-cpu\nram: {capacity: 48GiB, bandwidth: 100GB/s}\n");
+	int gpu = hw_find_device(m, "gpu0"), memory = hw_find_memory(m, "gpu0"), ram = hw_find_memory(m, "ram");
+	struct platform_work work = {.bytes = 1e9, .dtype = HW_FP16};
+	struct platform_path path;
+	struct platform p;
+	struct sim_op op;
+
+	platform_init(&p, m, &a);
+	int bus = p.memory_resource[ram];
+	ck_assert_int_eq(p.memory_resource[memory], bus);
+	ck_assert_int_ne(p.copies[memory].in, SIM_NONE);
+	platform_kernel(&p, gpu, &work, &path, &op);
+	ck_assert_int_eq(path.hop[0].resource, bus);
+	assert_close(op.cap, 85e9, 1e-12);
+	platform_copy(&p, ram, memory, 1e9, true, false, &path, &op);
+	ck_assert_int_eq(path.hop[0].resource, bus);
+	assert_close(path.hop[0].weight, 2, 1e-12);
+	/* What reads RAM through the link writes nothing. */
+	platform_kernel_far(&p, gpu, ram, 1, &work, &path, &op);
+	ck_assert_int_eq(path.hop[0].resource, bus);
+	assert_close(path.hop[0].weight, 1, 1e-12);
+	check_refused("gpu0: {part: gb10, in_ram: yes}\ncpu0: generic-cpu\nram: {capacity: 48GiB, bandwidth: 100GB/s}\n", 1, 28,
+		"gpu0 is unified: it has no memory that would be set aside");
+}
+END_TEST
+
 /* ---- names of parts ---- */
 
 /* What people who publish measurements call their hardware. */
@@ -1195,7 +1228,7 @@ START_TEST(printing)
 END_TEST
 
 TEST_MAIN("hw", desktop, gh200, cpu_only, machine_facts, machine_sizes, unified_memory, unified_beside_a_card,
-	unified_kernels, names_people_use, peaks_of_datasheets, one_part_is_parsed_alone, routes, bridges_join_pairs,
+	unified_kernels, memory_set_aside_in_ram, names_people_use, peaks_of_datasheets, one_part_is_parsed_alone, routes, bridges_join_pairs,
 	a_switch_joins_all, nvlink_is_stated_and_taken_away, pcie_peaks, pcie_widths_scale,
 	pageable_curve_is_what_was_measured, curve_interpolation, number_faces, three_lines,
 	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides,

@@ -263,8 +263,8 @@ START_TEST(explicit_keys)
 	assert_refused("- ? a\n", 1, 3, says);
 	assert_refused("{? a: b}\n", 1, 2, says);
 	assert_refused("[a, ? b]\n", 1, 5, says);
-	ck_assert_str_eq(flow("a?: b?\nc: d ? e\nf: '? g' # , ? h\n\"? i\": ?j\nk: |\n  ? l\n"),
-		"{\"a?\": \"b?\", c: \"d ? e\", f: \"? g\", \"? i\": \"?j\", k: \"? l\\n\"}");
+	ck_assert_str_eq(flow("a?: b?\nc: d ? e\nf: '? g' # , ? h\n\"? i\": ?j\nk: |\n  ? l\nm: \"n, ? o:? p\"\n"),
+		"{\"a?\": \"b?\", c: \"d ? e\", f: \"? g\", \"? i\": \"?j\", k: \"? l\\n\", m: \"n, ? o:? p\"}");
 	arena_release(&a);
 }
 END_TEST
