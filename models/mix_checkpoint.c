@@ -6,7 +6,8 @@
  *	         deepseek-ai/DeepSeek-V3, README_WEIGHTS.md), HQQ
  *	experts  of a MoE, only routed experts (Kimi-K2: quantization_config of Kimi-K2.5); else as linear
  *	no mla   as linear, without MLA's projections (nvidia/DeepSeek-V3.1-NVFP4, hf_quant_config.json)
- *	head     as linear, and the output in 6 bits (ExLlamaV3's convert.py, --head_bits)
+ *	head     as linear, and the output and tables of n-grams in 6 bits (ExLlamaV3's convert.py, --head_bits; the names
+ *	         of its files: h6, ng6)
  *	all      every matrix: FlexGen (its weights of two dimensions or more), ZeRO-Inference (layers and
  *	         embeddings), MLX
  */
@@ -120,6 +121,8 @@ bool mix_checkpoint(struct build *b, const char *name)
 					  ? type
 					  : rest;
 		else if (!strcmp(t->name, "output.weight") && !t->shared_storage)
+			t->type = head;
+		else if (t->group == MODEL_EMBED && strcmp(t->name, "token_embd.weight") != 0)
 			t->type = head;
 		else
 			t->type = rest;

@@ -22,6 +22,8 @@ static const struct engine_ops *const engines[] = {
 	&engine_sequoia,
 	&engine_fiddler,
 	&engine_airllm,
+	&engine_exllama,
+	&engine_ds4,
 	&engine_flexgen,
 	&engine_zero_inference,
 };

@@ -63,9 +63,10 @@ struct engine_ops {
 	exec_lower_fn *lower;
 };
 
-extern const struct engine_ops engine_accelerate, engine_airllm, engine_deepspeed_tp, engine_expertcache, engine_fiddler,
-	engine_flexgen, engine_ideal, engine_ik_llamacpp, engine_ktransformers, engine_llamacpp, engine_llamacpp_python,
-	engine_ollama, engine_sequoia, engine_sglang, engine_transformers, engine_vllm, engine_zero_inference;
+extern const struct engine_ops engine_accelerate, engine_airllm, engine_deepspeed_tp, engine_ds4, engine_exllama,
+	engine_expertcache, engine_fiddler, engine_flexgen, engine_ideal, engine_ik_llamacpp, engine_ktransformers,
+	engine_llamacpp, engine_llamacpp_python, engine_ollama, engine_sequoia, engine_sglang, engine_transformers, engine_vllm,
+	engine_zero_inference;
 
 /* For adapt: so many experts a token; an error when a layer has fewer. */
 int engine_use_experts(struct model *m, uint64_t n, struct err *err);

@@ -14,7 +14,7 @@ const char *validate_gpu_engine(const char *name)
 	static const char *const map[][2] = {
 		{"vllm", "vllm"}, {"vllm-uva", "vllm"}, {"vllm-kv-offload", "vllm"}, {"hf-transformers", "hf-transformers"},
 		{"deepspeed-tp", "deepspeed-tp"}, {"sequoia", "sequoia"}, {"fiddler", "fiddler"}, {"airllm", "airllm"},
-		{"sglang-offload", "sglang"},
+		{"sglang-offload", "sglang"}, {"exllama", "exllama"}, {"ds4", "ds4"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(map); i++)
@@ -60,6 +60,8 @@ const char *validate_gpu_flags(const char *engine, const char *flags, const char
 		return strstr(flags, "full attention") ? "flags: {cache_implementation: static}\n" : "flags: {}\n";
 	if (strcmp(engine, "sequoia") == 0)
 		return strstr(flags, "all layers") ? "flags: {resident-layers: 0}\n" : "flags: {resident-layers: auto}\n";
+	if (strcmp(engine, "ds4") == 0) /* says that all is on the GPU */
+		return "flags: {}\n";
 	if (strcmp(engine, "airllm") == 0)
 		return strstr(flags, "4bit") ? "flags: {compression: 4bit}\n" : "flags: {}\n";
 	return arena_printf(a, "flags: '%s'\n", without_remarks(flags, a));
