@@ -140,11 +140,17 @@ static int read_header(struct csv *csv, const char *const *wanted, size_t n_requ
 int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, struct arena *a,
 	struct err *err)
 {
+	return csv_open_some(csv, path, wanted, n_wanted, 0, a, err);
+}
+
+int csv_open_some(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, size_t n_optional,
+	struct arena *a, struct err *err)
+{
 	size_t len;
 	char *text;
 
 	return file_read(path, CSV_MAX_BYTES, a, &text, &len, err) ||
-			csv_begin(csv, path, text, len, wanted, n_wanted, n_wanted, a, err) ?
+			csv_begin(csv, path, text, len, wanted, n_wanted, n_wanted - n_optional, a, err) ?
 		-1 :
 		0;
 }

@@ -33,6 +33,9 @@ struct csv {
 /* Reads the file and its header; each wanted column must be there, once. */
 int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, struct arena *a,
 	     struct err *err);
+/* The same; the last n_optional of the wanted columns may be missing: the text of their fields is NULL. */
+int csv_open_some(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, size_t n_optional,
+	struct arena *a, struct err *err);
 /* The same from the next line of a file on. The last n_optional of the wanted columns may be missing: the text of
    their fields is NULL. */
 int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size_t n_wanted, size_t n_optional,

@@ -136,6 +136,7 @@ struct hw_machine {
 	int n_links;
 	struct hw_device *devices;
 	int n_devices;
+	const char *system;      /* its operating system: "linux", "windows", "wsl" */
 	const struct yaml_node *kernels; /* a map by engine, for whom knows engines; NULL when there is none */
 };
 

@@ -319,6 +319,8 @@ char *hw_machine_canonical(const struct hw_machine *m, struct arena *a)
 {
 	struct text t = {0};
 
+	if (strcmp(m->system, "linux") != 0)
+		add_text(&t, a, arena_printf(a, "%s;", m->system));
 	for (int i = 0; i < m->n_memories; i++)
 		add_memory(&t, a, &m->memories[i]);
 	for (int i = 0; i < m->n_devices; i++)
@@ -381,6 +383,8 @@ void hw_machine_print(const struct hw_machine *m, FILE *to)
 
 	arena_init(&a, NULL, NULL);
 	fprintf(to, "%s%s%s\n\n", m->name, *m->description ? ": " : "", m->description);
+	if (strcmp(m->system, "linux") != 0)
+		fprintf(to, "%-10s  %s\n", "system", m->system);
 	for (int i = 0; i < m->n_memories; i++)
 		print_memory(&m->memories[i], to);
 	for (int i = 0; i < m->n_devices; i++)

@@ -7,12 +7,15 @@
 	{ (key), PARAM_KIND_NODE, (dim), offsetof(S, field), NULL, false, 0, 0, NULL, (help) }
 
 static const char *const link_kinds[] = {"pcie", "c2c", "nvlink", NULL};
+const char *const profile_systems[] = {"linux", "windows", "wsl", NULL};
 static const char *const link_betweens[] = {"host", "pair", "all", NULL};
 
 #define DEVICE(key, help) PARAM_NODE(struct top_raw, device, key, help)
 static const struct param machine_params[] = {
 	PARAM_TEXT(struct top_raw, description, "description", "", "one line: what machine this is"),
 	PARAM_TEXT(struct top_raw, name, "name", NULL, "what results call it; the file's name when left out"),
+	PARAM_CHOICE(struct top_raw, system, "system", "linux", profile_systems,
+		"operating system: what its driver makes of launches and waits is in hw/kernels"),
 	PARAM_NODE(struct top_raw, device, "from", "the machine this one extends: a name or a file"),
 	PARAM_NODE(struct top_raw, device, "set", "single values to override: {gpu0.link.gen: 3}"),
 	DEVICE("ram", "host memory; required"),

@@ -9,8 +9,12 @@
 #include "hw/hw_params.h"
 #include "hw/profile.h"
 
+/* Names of operating systems, by top_raw.system. */
+extern const char *const profile_systems[];
+
 struct top_raw {
 	const char *name, *description;
+	int system;
 	struct yaml_node *device; /* gpu0, cpu0, …: looked up by name afterwards */
 	struct yaml_node *kernels;
 };

@@ -492,6 +492,7 @@ static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_
 		return -1;
 	m->name = raw.name ? raw.name : "inline";
 	m->description = raw.description;
+	m->system = profile_systems[raw.system];
 	m->kernels = raw.kernels;
 	if (m->kernels && profile_must_be_map(m->kernels, "kernels", err))
 		return -1;

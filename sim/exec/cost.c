@@ -476,6 +476,42 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 	return 0;
 }
 
+struct system_written {
+	double launch, wait, spread;
+	const char *source;
+};
+
+static void scale(struct hw_num *n, double times, double spread)
+{
+	n->measured *= times;
+	n->spread = hypot(n->spread, spread);
+}
+
+/* What the machine's operating system makes of launches and of waits for the GPU. */
+static int read_system(const struct yaml_node *root, const struct hw_machine *m, struct arena *a, struct cost *c,
+	struct err *err)
+{
+	static const struct param table[] = {
+		{"launch", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct system_written, launch), NULL, true, 1e-3, 1e3, NULL, ""},
+		{"wait", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct system_written, wait), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_REAL(struct system_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
+		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct system_written, source), NULL, true, 0, 0, NULL, ""},
+	};
+	const struct yaml_node *group = yaml_get(root, "gpu"), *systems = group ? yaml_get(group, "systems") : NULL;
+	const struct yaml_node *node = systems ? yaml_get(systems, m->system) : NULL;
+	struct system_written w;
+
+	if (!node)
+		return 0;
+	if (param_fill(table, ARRAY_LEN(table), node, node->key, &w, a, err))
+		return -1;
+	scale(&c->gpu_launch_s, w.launch, w.spread);
+	scale(&c->host_op_s, w.launch, w.spread);
+	scale(&c->copy_submit_s, w.launch, w.spread);
+	scale(&c->gpu_sync_s, w.wait, w.spread);
+	return 0;
+}
+
 int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
 {
 	const char *dir;
@@ -487,7 +523,8 @@ int cost_load(const char *name, const struct hw_machine *machine, struct arena *
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		if (read_field(root, &fields[i], c, a, err))
 			return -1;
-	if (read_cards(root, machine, a, c, err) || (yaml_get(root, "cpu") && load_cpu(root, machine, a, &c->cpu, err)))
+	if (read_cards(root, machine, a, c, err) || read_system(root, machine, a, c, err) ||
+		(yaml_get(root, "cpu") && load_cpu(root, machine, a, &c->cpu, err)))
 		return -1;
 	*out = c;
 	return 0;

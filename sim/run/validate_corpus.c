@@ -15,10 +15,11 @@
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
 	COL_DRAM, COL_DRAM_GBPS, COL_DRAM_KIND, COL_RAM_GIB, COL_DISK, COL_THREADS, COL_FLAGS, COL_KV_DTYPE, COL_BATCH,
-	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_N };
+	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_NOTES,
+	COL_N };
 static const char *const columns[COL_N] = {"id", "group", "engine", "when", "model", "quant", "gpus", "link", "cpu",
 	"sockets", "dram", "dram_gbps", "dram_gbps_kind", "ram_gib", "disk", "threads", "flags", "kv_dtype", "batch",
-	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown"};
+	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown", "notes"};
 
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
@@ -236,11 +237,11 @@ static int add_disk(struct text *t, const struct source_row *r, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcmp(disk, words[i][0]) == 0)
 			part = words[i][1];
-	if (!part && (*disk || strstr(r->at[COL_FLAGS], "disk_gib") ||
-			strstr(r->at[COL_FLAGS], "--disk-offload") || *r->at[COL_RAM_GIB])) { /* what RAM does not hold is read */
-		part = *disk ? "generic-nvme" : "nvme-gen3"; /* without a word: a drive of its time */
+	bool used = *disk || strstr(r->at[COL_FLAGS], "disk_gib") || strstr(r->at[COL_FLAGS], "--disk-offload");
+	if (!part && used)
 		assume(t, "drive");
-	}
+	if (!part && (used || *r->at[COL_RAM_GIB])) /* what RAM does not hold is read, if there is such */
+		part = *disk ? "generic-nvme" : "nvme-gen3"; /* without a word: a drive of its time */
 	if (part)
 		add(t, "  nvme0: {part: %s, capacity: 40TB}\n", part);
 	return 0;
@@ -248,9 +249,11 @@ static int add_disk(struct text *t, const struct source_row *r, struct err *err)
 
 static int add_machine(struct text *t, const struct source_row *r, struct err *err)
 {
-	const char *cpu = cpu_of(r);
+	const char *cpu = cpu_of(r), *notes = r->at[COL_NOTES];
 
 	add(t, "machine:\n  name: corpus\n");
+	if (strstr(notes, "WSL") || strstr(notes, "Windows"))
+		add(t, "  system: %s\n", strstr(notes, "WSL") ? "wsl" : "windows");
 	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK]);
 	if (*cpu)
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", cpu, *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
@@ -514,12 +517,12 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 	struct probe_library library;
 	int more;
 
-	if (probe_library_open(&library, a, err) || csv_open(&csv, path, columns, COL_N, a, err))
+	if (probe_library_open(&library, a, err) || csv_open_some(&csv, path, columns, COL_N, COL_N - COL_NOTES, a, err))
 		return -1;
 	while ((more = csv_next(&csv, f, err)) > 0) {
 		struct source_row src;
 		for (int c = 0; c < COL_N; c++)
-			src.at[c] = arena_strndup(a, f[c].text, f[c].len);
+			src.at[c] = f[c].text ? arena_strndup(a, f[c].text, f[c].len) : "";
 
 		bool known;
 		struct validate_row row = {
