@@ -46,6 +46,7 @@ static const struct field {
 	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, NEEDED},
 	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, NEEDED},
 	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, NEEDED},
+	{"gpu", "early_multiply", UNIT_FRACTION, offsetof(struct cost, gpu_early), false, IF_SAID},
 	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, IF_SAID},
 	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, IF_SAID},
 	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, IF_SAID},
@@ -61,6 +62,7 @@ static const struct field {
 	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, WITH_GROUP},
 	{"cpu", "far_unbound", UNIT_FRACTION, offsetof(struct cost, cpu.far_unbound), false, WITH_GROUP},
 	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, WITH_GROUP},
+	{"cpu", "far_many", UNIT_FRACTION, offsetof(struct cost, cpu.far_many), false, IF_SAID},
 	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, WITH_GROUP},
 	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, WITH_GROUP},
 	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, WITH_GROUP},
@@ -134,7 +136,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 /* ---- the CPU's tables ---- */
 
 struct rate_written {
-	double one, many, spread;
+	double one, many, early, spread;
 	const char *source;
 };
 
@@ -158,6 +160,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 	static const struct param table[] = {
 		{"one", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, one), NULL, true, 1e-3, 1e4, NULL, ""},
 		{"many", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, many), NULL, true, 1e-3, 1e4, NULL, ""},
+		PARAM_REAL(struct rate_written, early, "early", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct rate_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct rate_written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -176,6 +179,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		.class = type ? cost_class_of(type) : (enum cost_class)class,
 		.one = {.measured = w.one, .spread = w.spread, .source = w.source},
 		.many = {.measured = w.many, .spread = w.spread, .source = w.source},
+		.early = w.early,
 	};
 	return 0;
 }
@@ -223,6 +227,28 @@ static int unknown_isa(const struct yaml_node *all, const char *isa, const struc
 		suggest_text(&near, hint, sizeof(hint)));
 }
 
+/* Rows of types that an instruction set like another has kernels of its own for. */
+static int lay_own_types(const struct yaml_node *list, struct arena *a, struct cost_cpu *c, struct err *err)
+{
+	struct cost_rate *rows = arena_array(a, struct cost_rate, (size_t)c->n_weights + (list ? yaml_count(list) : 0));
+	int n = c->n_weights;
+
+	memcpy(rows, c->weights, (size_t)n * sizeof(*rows));
+	for (const struct yaml_node *node = list ? list->child : NULL; node; node = node->next) {
+		struct cost_rate own;
+		int at = 0;
+		if (read_rate(node, &own, a, err))
+			return -1;
+		while (at < n && !(rows[at].type == own.type && (own.type || rows[at].class == own.class)))
+			at++;
+		rows[at] = own;
+		n += at == n;
+	}
+	c->weights = rows;
+	c->n_weights = n;
+	return 0;
+}
+
 /* The tables of one instruction set. */
 static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, const char *isa, struct arena *a,
 	struct cost_cpu *c, struct err *err)
@@ -253,7 +279,7 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 		return -1;
 	scale_rates(c->weights, c->n_weights, w.times, w.times, w.spread);
 	scale_rates(c->cache, c->n_cache, w.times, w.times, w.spread);
-	return 0;
+	return lay_own_types(w.weights, a, c, err);
 }
 
 /* The row of a type, or of a class as a whole: type NULL. */
@@ -271,7 +297,7 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 {
 	enum cost_class class = cost_class_of(type);
 	const struct cost_rate *row = find_row(rows, n_rows, type, class);
-	double width = quant_bits_per_weight(type), one = 0, many = 0, spread = 0;
+	double width = quant_bits_per_weight(type), one = 0, many = 0, early = 0, spread = 0;
 	int n = 0;
 
 	if (!row)
@@ -288,6 +314,7 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		double moved = hw_num_value(&bits[class]) * log(rows[i].bits / width);
 		one += log(rows[i].one.measured) + moved;
 		many += log(rows[i].many.measured) + moved;
+		early += rows[i].early;
 		spread += rows[i].one.spread;
 		n++;
 	}
@@ -300,6 +327,7 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		.class = class,
 		.one = {.measured = exp(one / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
 		.many = {.measured = exp(many / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
+		.early = early / n,
 	};
 }
 
@@ -578,6 +606,12 @@ struct cost *cost_copy(const struct cost *c, struct arena *a)
 	copy->cpu.weights = copy_rates(c->cpu.weights, c->cpu.n_weights, a);
 	copy->cpu.cache = copy_rates(c->cpu.cache, c->cpu.n_cache, a);
 	return copy;
+}
+
+void cost_make_early(struct cost_cpu *c)
+{
+	for (int i = 0; i < c->n_weights; i++)
+		c->weights[i].many.measured *= c->weights[i].early;
 }
 
 char *cost_canonical(const struct cost *c, struct arena *a)
