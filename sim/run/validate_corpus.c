@@ -28,6 +28,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 #define DEFAULT_QUANT "q4_k_m"
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
+/* llama.cpp's -b. */
+#define DEFAULT_BATCH 2048
 /* A prompt that is not stated and matters little ("~prompt_len"). */
 #define SHORT_PROMPT "32"
 
@@ -352,6 +354,18 @@ static void add_ollama_flags(struct text *t, const char *flags)
 		add(t, "-ngl %s", num && strncmp(num, "all", 3) == 0 ? "all" : "auto");
 }
 
+/* Who says that passes have more rows than a batch has by default made the batch larger as well: else it would be no use. */
+static void add_batch(struct text *t, const char *flags)
+{
+	const char *ub = strstr(flags, "-ub ");
+	unsigned long rows = ub ? strtoul(ub + strlen("-ub "), NULL, 10) : 0;
+
+	if (rows <= DEFAULT_BATCH || strstr(flags, "-b "))
+		return;
+	add(t, " -b %lu", rows);
+	assume(t, "batch size");
+}
+
 /* Of llama.cpp, its relatives and KTransformers. */
 static void add_command_flags(struct text *t, const struct source_row *r)
 {
@@ -364,6 +378,7 @@ static void add_command_flags(struct text *t, const struct source_row *r)
 	else
 		add_quoted(t, command_line(t, flags));
 	add_remarks(t, flags);
+	add_batch(t, flags);
 	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
 		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
 	if (*r->at[COL_WHEN] && !kt)
