@@ -354,16 +354,34 @@ static void add_ollama_flags(struct text *t, const char *flags)
 		add(t, "-ngl %s", num && strncmp(num, "all", 3) == 0 ? "all" : "auto");
 }
 
-/* Who says that passes have more rows than a batch has by default made the batch larger as well: else it would be no use. */
-static void add_batch(struct text *t, const char *flags)
+static bool is_unknown(const struct text *t, const struct source_row *r, const char *what)
 {
-	const char *ub = strstr(flags, "-ub ");
-	unsigned long rows = ub ? strtoul(ub + strlen("-ub "), NULL, 10) : 0;
+	char *rest = arena_strdup(t->arena, r->at[COL_UNKNOWN]), *one;
+	bool found = false;
 
-	if (rows <= DEFAULT_BATCH || strstr(flags, "-b "))
-		return;
-	add(t, " -b %lu", rows);
-	assume(t, "batch size");
+	while ((one = strsep(&rest, ";"))) {
+		one += *one == '~';
+		found |= strcmp(one, what) == 0;
+	}
+	return found;
+}
+
+/* Who says that passes have more rows than a batch has by default made the batch larger as well: else it would be no use.
+   Where the size of a pass is not known, experts are in RAM and prompts long, it is what guides for that say, as in
+   noonghunna/club-3090 issue 1054. */
+static void add_batch(struct text *t, const struct source_row *r)
+{
+	const char *flags = r->at[COL_FLAGS], *ub = strstr(flags, "-ub ");
+	unsigned long rows = ub ? strtoul(ub + strlen("-ub "), NULL, 10) : 0, prompt = strtoul(r->at[COL_PROMPT], NULL, 10);
+
+	if (rows > DEFAULT_BATCH && !strstr(flags, "-b ")) {
+		add(t, " -b %lu", rows);
+		assume(t, "batch size");
+	}
+	if (!rows && prompt >= DEFAULT_BATCH && is_unknown(t, r, "ub") && (strstr(flags, "exps=CPU") || strstr(flags, "cpu-moe"))) {
+		add(t, " -ub %d", DEFAULT_BATCH);
+		assume(t, "micro-batch");
+	}
 }
 
 /* Of llama.cpp, its relatives and KTransformers. */
@@ -378,7 +396,7 @@ static void add_command_flags(struct text *t, const struct source_row *r)
 	else
 		add_quoted(t, command_line(t, flags));
 	add_remarks(t, flags);
-	add_batch(t, flags);
+	add_batch(t, r);
 	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
 		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
 	if (*r->at[COL_WHEN] && !kt)
