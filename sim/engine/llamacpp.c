@@ -46,6 +46,8 @@ enum { OP_MUL_MAT = 26, OP_MUL_MAT_ID = 27, OP_FUSED_UP_GATE = 29 };
 /* Inputs of quantised matrices: blocks of 32 bytes and two f16 (block_q8_1). */
 #define Q8_1_BYTES (36.0 / 32)
 #define F16_BYTES 2.0
+/* Output rows of an expert in ik_llama.cpp that go to one thread together. */
+#define EXPERT_BLOCK_ROWS 8
 #define MAX_OVERRIDES 64
 
 /* Graph nodes of one group of a layer, views aside, counted in build_attn, build_ffn and build_moe_ffn of
@@ -672,11 +674,14 @@ static const struct cost *cost_then(const struct llamacpp_fork *fork, const stru
 	const struct llamacpp_flags *f = job->flags;
 	bool early_gpu = fork->mmq_from && !is_since(f, fork->mmq_from);
 	bool early_cpu = fork->blocks_from && !is_since(f, fork->blocks_from);
+	bool early_experts = hw_num_value(&job->cost->gpu_early_experts) > 0 && fork->experts_from && !is_since(f, fork->experts_from);
 	struct cost *cost;
 
-	if (!early_gpu && !early_cpu)
+	if (!early_gpu && !early_cpu && !early_experts)
 		return job->cost;
 	cost = cost_copy(job->cost, a);
+	if (early_experts)
+		cost->gpu_experts.measured *= hw_num_value(&cost->gpu_early_experts);
 	for (int k = COST_16BIT + 1; k < COST_CLASS_N && early_gpu; k++)
 		cost->gpu_multiply[k].measured *= hw_num_value(&cost->gpu_early);
 	if (early_cpu)
@@ -719,6 +724,25 @@ static struct kernel_place on(const struct llamacpp *s, const struct hw_device *
 		s->cost, s->chain.x->placement->machine, d, s->team, s->flags->sm == SPLIT_ROW || s->drained};
 }
 
+/* The share of a team that has work: an expert's output rows are dealt to all threads in equal numbers of blocks, so that
+   the last threads get none (iqk_mul_mat.cpp, MulMat::mul_mat_NxM by threads). */
+static double dealt_share(const struct llamacpp *s, double workers)
+{
+	const struct placement *p = s->chain.x->placement;
+	int layer = exec_tag_layer(s->chain.x->label);
+	double ideal = 0, taken = 0;
+
+	for (int i = 0; i < p->model->n_tensors; i++) {
+		const struct model_tensor *t = &p->model->tensors[i];
+		if (t->layer != layer || t->group != MODEL_EXPERTS || !model_tensor_is_matrix(t))
+			continue;
+		double blocks = ceil((double)t->shape[1] / EXPERT_BLOCK_ROWS);
+		ideal += blocks / workers;
+		taken += ceil(blocks / workers);
+	}
+	return taken > 0 ? ideal / taken : 1;
+}
+
 /* One group, or one matrix of it, on one device. */
 static op_ref multiply(struct llamacpp *s, int device, enum model_group group, const struct quant_type *type,
 	double bytes, double flops, int nodes, op_ref after)
@@ -728,6 +752,8 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 	/* On a CPU, mul_mat_id has kernels for blocks of rows in the fork alone; on a GPU few rows are vectors. */
 	bool vectors = where.device->kind == HW_DEVICE_GPU && s->chain.step->n_tokens <= VECTOR_ROWS;
 	enum cost_rows how = group != MODEL_EXPERTS || vectors ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE;
+	if (how == COST_EXPERTS && where.device->kind == HW_DEVICE_CPU)
+		where.team.many_share *= dealt_share(s, where.team.workers);
 	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 
 	return exec_kernel(x, device, &work, after, 0);
@@ -1062,7 +1088,7 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 
 static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
-	.whole_from = "2024-04", .tiles_from = "2026-01", .mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07"};
+	.whole_from = "2024-04", .tiles_from = "2026-01", .mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -41,6 +41,7 @@ struct llamacpp_fork {
 	const char *interleaved_from; /* from then on GPUs have kernels for some interleaved types */
 	const char *mla_flash_from; /* from then on GPUs have flash attention for MLA (pull request 13306); NULL: always */
 	const char *mmq_from;     /* from then on quantised weights are multiplied as they are, before in 16 bits; NULL: always */
+	const char *experts_from; /* from then on cards that had slow products of experts have none; NULL: always */
 	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
 	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */
 };

@@ -47,6 +47,7 @@ static const struct field {
 	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, NEEDED},
 	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, NEEDED},
 	{"gpu", "early_multiply", UNIT_FRACTION, offsetof(struct cost, gpu_early), false, IF_SAID},
+	{"gpu", "mla_attention", UNIT_FRACTION, offsetof(struct cost, gpu_mla), false, IF_SAID},
 	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, IF_SAID},
 	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, IF_SAID},
 	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, IF_SAID},
@@ -144,7 +145,7 @@ struct rate_written {
 struct isa_written {
 	struct yaml_node *weights, *cache;
 	const char *like, *source;
-	double times, spread;
+	double times, many, spread; /* many: of rates with many rows, beside times */
 };
 
 static int class_find(const char *name)
@@ -258,6 +259,7 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 		PARAM_NODE(struct isa_written, cache, "cache", ""),
 		PARAM_TEXT(struct isa_written, like, "like", NULL, ""),
 		PARAM_REAL(struct isa_written, times, "times", UNIT_FRACTION, "1", 1e-3, 1e3, ""),
+		PARAM_REAL(struct isa_written, many, "many", UNIT_FRACTION, "1", 1e-3, 1e3, ""),
 		PARAM_REAL(struct isa_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		PARAM_TEXT(struct isa_written, source, "source", NULL, ""),
 	};
@@ -277,7 +279,7 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 		return err_at(err, ERR_INPUT, &node->pos, "'like' names another isa, and 'source' says why");
 	if (read_isa(all, cpu, w.like, a, c, err))
 		return -1;
-	scale_rates(c->weights, c->n_weights, w.times, w.times, w.spread);
+	scale_rates(c->weights, c->n_weights, w.times, w.times * w.many, w.spread);
 	scale_rates(c->cache, c->n_cache, w.times, w.times, w.spread);
 	return lay_own_types(w.weights, a, c, err);
 }
@@ -474,7 +476,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 }
 
 struct card_written {
-	double multiply, spread;
+	double multiply, early_experts, spread;
 	const char *source;
 };
 
@@ -484,6 +486,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 {
 	static const struct param table[] = {
 		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -496,6 +499,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 			return -1;
 		if (gpu < 0 || strncmp(m->devices[gpu].part, node->key, strlen(node->key)) != 0)
 			continue;
+		c->gpu_early_experts.measured = w.early_experts;
 		for (int k = 0; k < COST_CLASS_N; k++) {
 			c->gpu_multiply[k].measured *= w.multiply;
 			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);

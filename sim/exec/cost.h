@@ -65,7 +65,9 @@ struct cost {
 	struct hw_num gpu_read[COST_CLASS_N];     /* share of memory rate, few rows */
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
 	struct hw_num gpu_early;                  /* of that with quantised weights, where they are expanded to 16 bits first */
+	struct hw_num gpu_mla;                    /* share of the FP16 rate, attention of many rows with MLA's heads; 0: as others */
 	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
+	struct hw_num gpu_early_experts;          /* of that in old builds, on this card; 0: all */
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */

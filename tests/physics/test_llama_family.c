@@ -277,9 +277,86 @@ START_TEST(single_products_borrowed_the_gpu)
 }
 END_TEST
 
+/* Experts of 768 rows are 96 blocks of eight: with 64 threads half of them have two, the others one. */
+START_TEST(threads_without_a_block_wait)
+{
+	double s[2];
+
+	for (int i = 0; i < 2; i++) {
+		char text[512];
+		snprintf(text, sizeof(text), "model: qwen3-30b-a3b\nquant: q8_0\nmachine: {cpu0: epyc-9965, ram: {capacity: 256GiB, bandwidth: 900GB/s}}\n"
+					     "engine: ik_llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: {t: %d}\n", i ? 64 : 48);
+		s[i] = run(text, NULL, false).value[RESULT_TTFT_S];
+	}
+	/* 1.31 times by threads and clock; 7 / 8 of 64 work and 0.933 of 48. */
+	ck_assert_msg(s[0] > 1.1 * s[1] && s[0] < 1.27 * s[1], "%g and %g", s[0], s[1]);
+}
+END_TEST
+
+/* Zen 5 multiplies many rows 1.3 times as fast as Zen 4, and one row as fast. */
+START_TEST(zen_5_has_wider_units)
+{
+	static const char machine[] = "machine: {cpu0: ryzen-9-9950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\nmodel: llama-2-7b\nquant: q4_0\n"
+				      "engine: ik_llama.cpp\nworkload: {prompt: 509, generate: 9}\n";
+	struct result five = run(machine, NULL, false), four = run(machine, "machine.cpu0.isa=avx512_vnni", false);
+
+	ck_assert(four.value[RESULT_TTFT_S] > 1.2 * five.value[RESULT_TTFT_S]);
+	ck_assert(four.value[RESULT_TTFT_S] < 1.31 * five.value[RESULT_TTFT_S]);
+	assert_close(four.value[RESULT_DECODE_TOK_S], five.value[RESULT_DECODE_TOK_S], 1e-9);
+}
+END_TEST
+
+/* Vulkan's and Metal's products of experts until August 2025. */
+START_TEST(radeons_had_slow_products_of_experts)
+{
+	static const char text[] = "model: %s\nquant: q4_0\nmachine: {gpu0: rx-6900-xt, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\n"
+				   "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: -ngl 99 --build %s\n";
+	static const char *const model[] = {"deepseek-v2-lite", "llama-2-7b"}, *const build[] = {"2025-08", "2025-09"};
+	double s[2][2];
+
+	for (int i = 0; i < 4; i++) {
+		char one[512];
+		snprintf(one, sizeof(one), text, model[i / 2], build[i % 2]);
+		s[i / 2][i % 2] = run(one, NULL, false).value[RESULT_TTFT_S];
+	}
+	ck_assert_msg(s[0][0] > 1.3 * s[0][1] && s[0][0] < 2 * s[0][1], "%g and %g", s[0][0], s[0][1]);
+	assert_close(s[1][0], s[1][1], 1e-12);
+}
+END_TEST
+
+static struct result run_with_interval(const char *text)
+{
+	struct run_options o = {.interval = true};
+	struct err err = {0};
+	struct result r;
+	struct ran ran;
+
+	load(&ran, text, NULL);
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &r, NULL, &err), err);
+	arena_release(&ran.arena);
+	return r;
+}
+
+/* What pageable copies reach is uncertain by a quarter, what pinned ones reach by little; and what the host orders. */
+START_TEST(intervals_know_of_copies)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q8_0\n" MACHINE "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\n"
+				   "flags: -ngl 99 -cmoe\n";
+	char pins[512];
+	snprintf(pins, sizeof(pins), "%.*s --no-mmap\n", (int)strlen(text) - 1, text);
+	struct result mapped = run_with_interval(text), pinned = run_with_interval(pins);
+	double wide = log(mapped.high80[RESULT_PREFILL_TOK_S] / mapped.low80[RESULT_PREFILL_TOK_S]);
+	double narrow = log(pinned.high80[RESULT_PREFILL_TOK_S] / pinned.low80[RESULT_PREFILL_TOK_S]);
+
+	/* Two times 1.28 x 0.25, less what is arithmetic. */
+	ck_assert_msg(wide > 0.45 && wide < 0.7 && narrow < 0.25, "%g and %g", wide, narrow);
+}
+END_TEST
+
 TEST_MAIN("llama-family", ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
+	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
 	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
