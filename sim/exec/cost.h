@@ -36,6 +36,7 @@ struct cost_rate {
 	enum cost_class class;
 	struct hw_num one;    /* with one row: each weight is expanded for each row */
 	struct hw_num many;   /* with many rows: once for all of them */
+	double early;         /* share of `many` that the program's kernels reached before it had those for blocks of rows */
 };
 
 struct cost_cpu {
@@ -48,6 +49,7 @@ struct cost_cpu {
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
 	struct hw_num far_unbound;    /* what a further socket's memory adds to the first one's rate: no --numa, */
 	struct hw_num far_bound;      /* pages and threads spread over the sockets */
+	struct hw_num far_many;       /* what a further socket adds to products of many rows; 0: all */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
@@ -62,7 +64,10 @@ struct cost_cpu {
 struct cost {
 	struct hw_num gpu_read[COST_CLASS_N];     /* share of memory rate, few rows */
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
+	struct hw_num gpu_early;                  /* of that with quantised weights, where they are expanded to 16 bits first */
+	struct hw_num gpu_mla;                    /* share of the FP16 rate, attention of many rows with MLA's heads; 0: as others */
 	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
+	struct hw_num gpu_early_experts;          /* of that in old builds, on this card; 0: all */
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
@@ -108,6 +113,8 @@ bool cost_is_rate(const char *name);
 /* Whether it can make a difference to a model: rates of types it does not have cannot. */
 bool cost_concerns(const struct cost *c, const char *name, const struct model *m);
 struct cost *cost_copy(const struct cost *c, struct arena *a);
+/* Products of many rows as fast as they were with the kernels before. */
+void cost_make_early(struct cost_cpu *c);
 char *cost_canonical(const struct cost *c, struct arena *a);
 
 #endif

@@ -41,6 +41,9 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	if (second > 0)
 		t.workers *= 1 + (hw_num_value(&c->all_threads) - 1) * second / (hardware - cores);
 	t.clock_hz = team_clock_hz(cpu, busy);
+	t.many_share = 1;
+	if (hw_num_value(&c->far_many) > 0 && binding != COST_ISOLATED && cpu->sockets > 1)
+		t.many_share = (1 + (cpu->sockets - 1) * hw_num_value(&c->far_many)) / cpu->sockets;
 	t.barrier_s = hw_num_value(&cpu->launch_s) * (cpu->cores > 1 ? (n - 1) / (cpu->cores - 1) : 1);
 	if (n > hardware)
 		t.barrier_s += hw_num_value(&c->oversubscribed_s);
@@ -72,9 +75,10 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 	if (multiply_adds > 0) {
 		cost_rate_for(c->weights, c->n_weights, c->bits, type, &r);
 		time.dot_s = multiply_adds / (rate_at(c, &r, rows) * t->clock_hz * t->workers);
-		share = hw_num_value(&c->dot_experts);
-		if (how != COST_TOGETHER && share > 0 && multiply_adds > hw_num_value(&c->few_rows) * weights)
-			time.dot_s /= share;
+		if (multiply_adds > hw_num_value(&c->few_rows) * weights) {
+			share = how == COST_TOGETHER ? 0 : hw_num_value(&c->dot_experts);
+			time.dot_s /= (share > 0 ? share : 1) * t->many_share;
+		}
 	}
 	return time;
 }

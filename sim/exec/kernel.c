@@ -93,6 +93,8 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 	/* With a quantised cache and few rows each head reads it for itself. */
 	if (queries < FEW_QUERIES && cost_class_of(types->k) != COST_16BIT && l->n_kv_head && !l->mla_dim_k)
 		bytes *= (double)l->n_head / l->n_kv_head;
-	return on_gpu(k, types->k, hw_num_value(&k->cost->gpu_attention), hw_num_value(&k->cost->gpu_multiply[COST_16BIT]),
-		bytes, flops, 1);
+	const struct hw_num *rate = &k->cost->gpu_multiply[COST_16BIT];
+	if (l->mla_dim_k && hw_num_value(&k->cost->gpu_mla) > 0)
+		rate = &k->cost->gpu_mla;
+	return on_gpu(k, types->k, hw_num_value(&k->cost->gpu_attention), hw_num_value(rate), bytes, flops, 1);
 }

@@ -535,17 +535,32 @@ static void scale(struct hw_num *num, double factor)
 	num->measured *= factor;
 }
 
-/* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
-   or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
-/* Whether the memory or the arithmetic of a kind of device limits anything. */
-static bool limits(const struct result *r, const char *device, const char *memory)
+/* Whether a resource whose name begins so limits anything. */
+static bool limited_by(const struct result *r, const char *begin, size_t len)
 {
 	for (int i = 0; i < r->n_resources; i++)
-		if (r->resource[i].critical > NEGLIGIBLE_SHARE &&
-			(strncmp(r->resource[i].name, device, 3) == 0 || strncmp(r->resource[i].name, memory, 3) == 0))
+		if (r->resource[i].critical > NEGLIGIBLE_SHARE && strncmp(r->resource[i].name, begin, len) == 0)
 			return true;
 	return false;
 }
+
+/* Whether the memory or the arithmetic of a kind of device does. */
+static bool limits(const struct result *r, const char *device, const char *memory)
+{
+	return limited_by(r, device, 3) || limited_by(r, memory, 3);
+}
+
+/* A rate that copies of a kind reach, but no capacity: "gpu0.link.h2d_pageable" where the link is not idle, or what an
+   engine's host moves. */
+static bool caps(const struct result *r, const char *name)
+{
+	const char *kind = strstr(name, "_pageable");
+
+	return strncmp(name, "kernels.", 8) == 0 || (kind && limited_by(r, name, (size_t)(kind - name)));
+}
+
+/* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
+   or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
 
 static bool matters(const struct result *r, const struct platform *base, const struct constants *c,
 	const struct hw_num_ref *ref, struct arena *a)
@@ -559,6 +574,8 @@ static bool matters(const struct result *r, const struct platform *base, const s
 	if (strncmp(ref->name, "kernels.gpu.", 12) == 0)
 		return limits(r, "gpu", "gpu");
 	if (ref->dim == UNIT_FRACTION || ref->dim == UNIT_PLAIN || ref->dim == UNIT_FREQUENCY)
+		return true;
+	if (caps(r, ref->name))
 		return true;
 	platform_init(&moved, c->machine, a);
 	for (int i = 0; i < base->n_resources; i++)

@@ -29,6 +29,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 #define DEFAULT_QUANT "q4_k_m"
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
+/* llama.cpp's -b. */
+#define DEFAULT_BATCH 2048
 /* A prompt that is not stated and matters little ("~prompt_len"). */
 #define SHORT_PROMPT "32"
 
@@ -355,6 +357,36 @@ static void add_ollama_flags(struct text *t, const char *flags)
 		add(t, "-ngl %s", num && strncmp(num, "all", 3) == 0 ? "all" : "auto");
 }
 
+static bool is_unknown(const struct text *t, const struct source_row *r, const char *what)
+{
+	char *rest = arena_strdup(t->arena, r->at[COL_UNKNOWN]), *one;
+	bool found = false;
+
+	while ((one = strsep(&rest, ";"))) {
+		one += *one == '~';
+		found |= strcmp(one, what) == 0;
+	}
+	return found;
+}
+
+/* Who says that passes have more rows than a batch has by default made the batch larger as well: else it would be no use.
+   Where the size of a pass is not known, experts are in RAM and prompts long, it is what guides for that say, as in
+   noonghunna/club-3090 issue 1054. */
+static void add_batch(struct text *t, const struct source_row *r)
+{
+	const char *flags = r->at[COL_FLAGS], *ub = strstr(flags, "-ub ");
+	unsigned long rows = ub ? strtoul(ub + strlen("-ub "), NULL, 10) : 0, prompt = strtoul(r->at[COL_PROMPT], NULL, 10);
+
+	if (rows > DEFAULT_BATCH && !strstr(flags, "-b ")) {
+		add(t, " -b %lu", rows);
+		assume(t, "batch size");
+	}
+	if (!rows && prompt >= DEFAULT_BATCH && is_unknown(t, r, "ub") && (strstr(flags, "exps=CPU") || strstr(flags, "cpu-moe"))) {
+		add(t, " -ub %d", DEFAULT_BATCH);
+		assume(t, "micro-batch");
+	}
+}
+
 /* Of llama.cpp, its relatives and KTransformers. */
 static void add_command_flags(struct text *t, const struct source_row *r)
 {
@@ -367,6 +399,7 @@ static void add_command_flags(struct text *t, const struct source_row *r)
 	else
 		add_quoted(t, command_line(t, flags));
 	add_remarks(t, flags);
+	add_batch(t, r);
 	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
 		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
 	if (*r->at[COL_WHEN] && !kt)

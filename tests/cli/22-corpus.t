@@ -103,10 +103,34 @@ not_run() {
 		[ "$(field typo status)" = error ] && field typo reason | grep -q "unknown gpu part 'rtx-4900'; did you mean"
 }
 
+passes() { # a batch as large as the stated pass; what guides set where experts are in RAM and it is not known
+	prompts() { # ID FLAGS UNKNOWN
+		echo "$1,g,llama.cpp,2025-10,qwen3-30b-a3b,q4_0,rtx-4090,pcie-4x16,epyc-9355,1,ddr5-6400x12,,measured,64,,,$2,,1,4099,,0,prefill_tok_s,10,A,$3"
+	}
+	{
+		prompts large '-ngl 99 -ot exps=CPU -ub 4096' ''
+		prompts both '-ngl 99 -ot exps=CPU -ub 4096 -b 4096' ''
+		prompts unknown '-ngl 99 -ot exps=CPU' 'link;~ub'
+		prompts guides '-ngl 99 -ot exps=CPU -ub 2048' ''
+		prompts known '-ngl 99 -ot exps=CPU' link
+		prompts layers '-ngl 20' '~ub'
+		prompts plain '-ngl 20' ''
+	} | corpus
+	for id in large:'batch size' unknown:micro-batch; do
+		field "${id%%:*}" reason | grep -q "${id#*:}" || { echo "$id"; return 1; }
+	done
+	for id in both known layers; do
+		field "$id" reason | grep batch && return 1
+	done
+	[ "$(field large predicted)" = "$(field both predicted)" ] && [ "$(field unknown predicted)" = "$(field guides predicted)" ] &&
+		[ "$(field known predicted)" != "$(field guides predicted)" ] && [ "$(field layers predicted)" = "$(field plain predicted)" ]
+}
+
 ok 'links: of each card, with gaps' links
 ok 'modules: those of the platform' modules
 ok 'chips and modules with their processors' module_of_both
 ok 'drives' drives
 ok 'the system that the notes name' system_of_notes
+ok 'passes and batches' passes
 ok 'what is not run says why' not_run
 finish

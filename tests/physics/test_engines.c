@@ -217,8 +217,8 @@ START_TEST(pageable_copies_cost)
 	double pageable = run(text, NULL, false).value[RESULT_TTFT_S];
 	double pinned = run(text, "flags.no-mmap=yes", false).value[RESULT_TTFT_S];
 
-	/* 12.9 against 25 GB/s, with some computing in both. */
-	ck_assert_msg(pageable > 1.5 * pinned && pageable < 1.95 * pinned, "%g and %g", pageable, pinned);
+	/* 17.5 against 25 GB/s, with some computing in both. */
+	ck_assert_msg(pageable > 1.2 * pinned && pageable < 1.43 * pinned, "%g and %g", pageable, pinned);
 }
 END_TEST
 
