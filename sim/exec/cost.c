@@ -73,10 +73,14 @@ static const struct field {
 	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), false, WITH_GROUP},
 	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), false, WITH_GROUP},
 	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), false, WITH_GROUP},
+	{"zero_copy", "reach", UNIT_BYTES, offsetof(struct cost, zero_copy_reach_bytes), false, WITH_GROUP},
+	{"zero_copy", "beyond", UNIT_FRACTION, offsetof(struct cost, zero_copy_beyond), false, WITH_GROUP},
 	{"reduce", "nvlink", UNIT_TIME, offsetof(struct cost, reduce_nvlink_s), false, WITH_GROUP},
 	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), false, WITH_GROUP},
 	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), false, WITH_GROUP},
-	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), false, WITH_GROUP},
+	{"reduce", "nvlink_rank", UNIT_TIME, offsetof(struct cost, reduce_nvlink_rank_s), false, WITH_GROUP},
+	{"reduce", "pcie_rank", UNIT_TIME, offsetof(struct cost, reduce_pcie_rank_s), false, WITH_GROUP},
+	{"reduce", "host_rank", UNIT_TIME, offsetof(struct cost, reduce_host_rank_s), false, WITH_GROUP},
 	{"host_memory", "copy", UNIT_FRACTION, offsetof(struct cost, host_copy), false, WITH_GROUP},
 	{"host_memory", "attention", UNIT_FRACTION, offsetof(struct cost, host_attention), false, WITH_GROUP},
 	{"helpers", "relay", UNIT_BYTES_RATE, offsetof(struct cost, relay_bytes_s), false, WITH_GROUP},
@@ -97,7 +101,7 @@ static int read_number(const struct yaml_node *node, const struct field *f, stru
 {
 	const struct param table[] = {
 		{"value", PARAM_KIND_REAL, f->dim, offsetof(struct written, value), NULL, true, 0,
-			f->dim == UNIT_BYTES_RATE ? 1e15 : 1e3, NULL, ""},
+			f->dim == UNIT_BYTES_RATE || f->dim == UNIT_BYTES ? 1e15 : 1e3, NULL, ""},
 		PARAM_REAL(struct written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct written, source), NULL, true, 0, 0, NULL, ""},
 	};

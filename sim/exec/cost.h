@@ -84,9 +84,12 @@ struct cost {
 	struct hw_num layer_s;                    /* the host between two layers */
 	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
 	struct hw_num zero_copy_rows;             /* of an expert, for which its weights are read once */
+	/* Of all that lies there, so much is found through the mappings that a GPU keeps; of that rate, what loads beyond reach. */
+	struct hw_num zero_copy_reach_bytes, zero_copy_beyond;
 	/* All-reduce of two ranks, beside its bytes: over NVLink, PCIe from GPU to GPU, PCIe through host memory; what each
-	   further rank adds. */
-	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s, reduce_rank_s;
+	   further rank adds there. */
+	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s;
+	struct hw_num reduce_nvlink_rank_s, reduce_pcie_rank_s, reduce_host_rank_s;
 	/* What the main thread does itself, of the memory's rate: copies within it, attention in 32 bits. */
 	struct hw_num host_copy, host_attention;
 	struct hw_num relay_bytes_s;              /* helpers copy from a pinned buffer to fresh memory */

@@ -24,6 +24,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
+/* A drive's rate is what its maker or a benchmark says; what an engine gets of it is some tenth more or less. */
+#define DRIVE_SPREAD "12%%"
 /* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
 #define DEFAULT_RAM_RESERVED "4GiB"
 #define DEFAULT_QUANT "q4_k_m"
@@ -222,23 +224,30 @@ static int add_ram(struct text *t, const struct source_row *r, struct err *err)
 	return 0;
 }
 
-/* "samsung-980-pro@2.5": a drive and GB/s. Without a rate the name is a part; other words say that there is a drive. */
+/* "samsung-980-pro@2.5": a drive and GB/s. Without a rate the name is a part; other words say that there is a drive. A
+   rate behind two of these is none of the drive's: it is implied, of gcp-ssd by a fit and of ramdisk by the whole time of a
+   token, with all that is done beside reading. */
 static int add_disk(struct text *t, const struct source_row *r, struct err *err)
 {
 	static const char *const words[][2] = {{"30TB NVMe (DGX-2)", "nvme-raid-dgx2"},
 		{"1.5TB SSD (GCP)", "cloud-disk-gcp-pd"}, {"Gen4 ~7 GB/s", "nvme-gen4"}};
+	static const char *const implied[][2] = {{"gcp-ssd@", "cloud-disk-gcp-pd"}, {"ramdisk@", "ramdisk"}};
 	const char *disk = r->at[COL_DISK], *rate = strchr(disk, '@'), *part;
 	double gb_s;
 
-	if (rate && number_parse(rate + 1, strlen(rate + 1), &gb_s) && gb_s > 0) {
-		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
-		return 0;
-	}
 	if (probe_find_part(t->library, HW_PART_NVME, disk, 0, &part, err))
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcmp(disk, words[i][0]) == 0)
 			part = words[i][1];
+	for (size_t i = 0; i < ARRAY_LEN(implied); i++)
+		if (strncmp(disk, implied[i][0], strlen(implied[i][0])) == 0)
+			part = implied[i][1];
+	if (!part && rate && number_parse(rate + 1, strlen(rate + 1), &gb_s) && gb_s > 0) {
+		add(t, "  nvme0: {capacity: 4TB, read: {measured: %gGB/s, spread: " DRIVE_SPREAD ", source: corpus}, "
+			"write: {measured: %gGB/s, spread: 50%%, source: corpus}, latency: 100us}\n", gb_s, gb_s);
+		return 0;
+	}
 	bool used = *disk || strstr(r->at[COL_FLAGS], "disk_gib") || strstr(r->at[COL_FLAGS], "--disk-offload");
 	if (!part && used)
 		assume(t, "drive");
@@ -435,6 +444,8 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 		assume(t, "prompt length");
 	if (!*prompt && strstr(r->at[COL_UNKNOWN], "~prompt_len"))
 		prompt = SHORT_PROMPT;
+	if (metric == VALIDATE_E2E && strcmp(r->at[COL_METRIC], "e2e_tok_s") == 0)
+		t->scale = validate_zero_streams(r->at[COL_FLAGS], t->n_gpus);
 	if (metric == VALIDATE_E2E)
 		add(t, "workload: {batch: %s, prompt: %s, generate: %s}\n", batch, or_else(prompt, DEFAULT_PROMPT),
 			or_else(gen, DEFAULT_GENERATE));

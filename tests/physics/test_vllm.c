@@ -77,6 +77,34 @@ START_TEST(more_slots_overlap_more)
 }
 END_TEST
 
+/* A GPU's mappings of host memory reach so far; what lies beyond is read at a lower rate: a quarter as before, three quarters
+   in twice the time. */
+START_TEST(zero_copy_slows_beyond_its_reach)
+{
+	static const char text[] = "model: llama-3.1-70b\nquant: bf16\nengine: vllm\nflags: {cpu-offload-gb: 100}\n"
+				   "machine: {gpu0: {part: h100-sxm-80gb, link: {part: pcie, gen: 5, width: 16, h2d: 50GB/s}}, "
+				   "cpu0: generic-cpu, ram: {capacity: 512GiB, bandwidth: 700GB/s}}\n"
+				   "workload: {prompt: 0, generate: 1, depth: 16}\n";
+	struct ran ran;
+	struct run_options o = {.exact = true};
+	struct err err = {0};
+	struct result within, beyond;
+
+	load(&ran, text, NULL);
+	struct cost *c = ran.scenario->cost;
+	c->zero_copy_reach_bytes.measured = 1e12;
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &within, NULL, &err), err);
+	double far = (double)within.memory.row[hw_find_memory(ran.scenario->machine, "ram")].used_bytes[LEDGER_WEIGHTS];
+	c->zero_copy_reach_bytes.measured = 0.25 * far;
+	c->zero_copy_beyond.measured = 0.5;
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &beyond, NULL, &err), err);
+	ck_assert(far > 107e9);
+	assert_close(beyond.value[RESULT_TPOT_S] - within.value[RESULT_TPOT_S],
+		0.75 * far / (50e9 * hw_num_value(&c->zero_copy_pcie)), 1e-3);
+	arena_release(&ran.arena);
+}
+END_TEST
+
 /* A kernel whose weights are behind the link takes as long as the slowest of link, host memory and arithmetic. */
 START_TEST(zero_copy_is_the_slowest_of_three)
 {
@@ -164,5 +192,5 @@ START_TEST(prefix_is_loaded_before_its_request_runs)
 END_TEST
 
 TEST_MAIN("vllm", resident_layers_follow_each_other, zero_copy_has_no_copies, without_uva_each_layer_waits_for_its_copy,
-	layers_are_brought_ahead, one_slot_for_all_layers_does_not_overlap, more_slots_overlap_more, zero_copy_is_the_slowest_of_three,
+	layers_are_brought_ahead, one_slot_for_all_layers_does_not_overlap, more_slots_overlap_more, zero_copy_slows_beyond_its_reach, zero_copy_is_the_slowest_of_three,
 	offload_counts_for_each_gpu, prefix_is_loaded_before_its_request_runs)

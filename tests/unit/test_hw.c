@@ -211,8 +211,8 @@ START_TEST(machine_facts)
 		{"gcp-t4-208gb", "gpu0.flops.fp16", PEAK, 65e12, 1e-12},
 		{"gcp-t4-208gb", "gpu0.link.h2d", VALUE, 12.89 * (1 << 30), 1e-4}, /* FlexGen's constants */
 		{"gcp-t4-208gb", "gpu0.link.h2d", PEAK, 15.754e9, 1e-4},
-		{"gcp-t4-208gb", "nvme0.read", VALUE, 0.473 * (1 << 30), 1e-3},
-		{"gcp-t4-208gb", "nvme0.write", VALUE, 0.746 * (1 << 30), 1e-3},
+		{"gcp-t4-208gb", "nvme0.read", VALUE, 2e9, 1e-12},
+		{"gcp-t4-208gb", "nvme0.write", VALUE, 1e9, 1e-12},
 		{"gcp-t4-208gb", "ram.bandwidth", VALUE, 90.9e9, 1e-12},
 		{"server-a100-80gb", "gpu0.bandwidth", PEAK, 2039e9, 1e-12},
 		{"server-a100-80gb", "gpu0.bandwidth", VALUE, 1769e9, 1e-12},
