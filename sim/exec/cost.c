@@ -286,8 +286,8 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		if (rows[i].class != class)
 			continue;
 		double moved = hw_num_value(&bits[class]) * log(rows[i].bits / width);
-		one += log(rows[i].one.measured) + moved;
-		many += log(rows[i].many.measured) + moved;
+		one += log(hw_num_value(&rows[i].one)) + moved;
+		many += log(hw_num_value(&rows[i].many)) + moved;
 		spread += rows[i].one.spread;
 		n++;
 	}

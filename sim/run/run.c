@@ -41,6 +41,7 @@ struct job {
 	const struct run_options *options;
 	struct arena *arena; /* of the run: sums; each simulation takes from it and gives back */
 	int n_resources;
+	bool times_alone; /* what limits is not asked for */
 	uint64_t events;
 };
 
@@ -122,6 +123,8 @@ struct constants {
 	struct hw_machine *machine;
 	struct cost *cost;
 	struct hw_num_ref *ref[2]; /* of the machine, of the engine */
+	struct hw_num *was[2];     /* what each is without being changed */
+	bool *taken[2];            /* whether a simulation took its value */
 	size_t n[2];
 };
 
@@ -132,6 +135,14 @@ static void constants_init(struct constants *c, const struct job *job)
 	if (job->cost) {
 		c->cost = cost_copy(job->cost, job->arena);
 		c->n[1] = cost_numbers(c->cost, job->arena, &c->ref[1]);
+	}
+	for (int from = 0; from < 2; from++) {
+		c->was[from] = arena_array(job->arena, struct hw_num, c->n[from]);
+		c->taken[from] = arena_array(job->arena, bool, c->n[from]);
+		for (size_t k = 0; k < c->n[from]; k++) {
+			c->ref[from][k].num->taken = &c->taken[from][k];
+			c->was[from][k] = *c->ref[from][k].num;
+		}
 	}
 }
 
@@ -156,7 +167,7 @@ static void on_step(void *ctx, const struct exec_record *r)
 		tally_moved(&now)[i] = r->moved[i];
 		tally_busy(&now)[i] = sim_seconds(r->busy[i]);
 	}
-	for (size_t i = 0; i <= n; i++)
+	for (size_t i = 0; r->charge && i <= n; i++)
 		tally_charge(&now)[i] = sim_seconds(r->charge[i]);
 	tally_add(&c->step, -1, &c->total);
 	tally_add(&c->total, 1, &c->step);
@@ -188,6 +199,8 @@ static int simulate(struct job *job, uint64_t first, uint64_t last, struct outco
 	exec_init(&x, job->placement, job->trace, engine->lower,
 		engine->state_new(&ej, job->placement, job->arena), engine->overheads, job->options->interrupted,
 		job->arena);
+	if (job->times_alone)
+		exec_times_alone(&x);
 	int rc = exec_run(&x, begin, end - begin, on_step, &c, err);
 	exec_release(&x);
 	job->events += x.sim.n_done;
@@ -512,7 +525,7 @@ static int upper_bound(const struct job *job, double *tok_s, struct err *err)
 	return 0;
 }
 
-/* Other constants under the same placement. */
+/* Other constants under the same placement: times alone. */
 static int with_constants(const struct job *job, const struct constants *c, enum effort effort,
 	double value[RESULT_FIELD_N], struct err *err)
 {
@@ -523,6 +536,7 @@ static int with_constants(const struct job *job, const struct constants *c, enum
 	p.machine = c->machine;
 	other.placement = &p;
 	other.cost = c->cost;
+	other.times_alone = true;
 	if (simulate_all(&other, effort, &o, err))
 		return -1;
 	fill_metrics(&o, value);
@@ -535,8 +549,6 @@ static void scale(struct hw_num *num, double factor)
 	num->measured *= factor;
 }
 
-/* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
-   or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
 /* Whether the memory or the arithmetic of a kind of device limits anything. */
 static bool limits(const struct result *r, const char *device, const char *memory)
 {
@@ -547,11 +559,25 @@ static bool limits(const struct result *r, const char *device, const char *memor
 	return false;
 }
 
+static bool limits_by_capacity(const struct result *r, const struct platform *base, const struct constants *c,
+	struct arena *a)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct platform moved;
+	bool yes = false;
+
+	platform_init(&moved, c->machine, a);
+	for (int i = 0; i < base->n_resources; i++)
+		yes |= base->capacity[i] != moved.capacity[i] && r->resource[i].critical > NEGLIGIBLE_SHARE;
+	arena_rewind(a, mark);
+	return yes;
+}
+
+/* True when the number, which was moved, can limit some of the time: a capacity that it decides does; it is a time, and there
+   is overhead; or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
 static bool matters(const struct result *r, const struct platform *base, const struct constants *c,
 	const struct hw_num_ref *ref, struct arena *a)
 {
-	struct platform moved;
-
 	if (ref->dim == UNIT_TIME)
 		return r->critical_overhead > NEGLIGIBLE_SHARE;
 	if (strncmp(ref->name, "kernels.cpu.", 12) == 0 || strncmp(ref->name, "cpu", 3) == 0)
@@ -560,38 +586,106 @@ static bool matters(const struct result *r, const struct platform *base, const s
 		return limits(r, "gpu", "gpu");
 	if (ref->dim == UNIT_FRACTION || ref->dim == UNIT_PLAIN || ref->dim == UNIT_FREQUENCY)
 		return true;
-	platform_init(&moved, c->machine, a);
-	for (int i = 0; i < base->n_resources; i++)
-		if (base->capacity[i] != moved.capacity[i] && r->resource[i].critical > NEGLIGIBLE_SHARE)
-			return true;
-	return false;
+	return limits_by_capacity(r, base, c, a);
 }
 
-/* What moving one constant up and down by its spread does to the logarithms of the metrics, squared. */
+/* The same number of any GPU. */
+static const char *behind_gpu(const char *name)
+{
+	return strncmp(name, "gpu", 3) == 0 ? name + 3 + strspn(name + 3, "0123456789") : name;
+}
+
+/* Cards of one part are what that part is: who is wrong about one of them is wrong about all. */
+static bool same_fact(const struct constants *c, size_t i, size_t k)
+{
+	const struct hw_num *x = &c->was[0][i], *y = &c->was[0][k];
+	const char *a = c->ref[0][i].name, *b = c->ref[0][k].name;
+
+	return i == k || (behind_gpu(a) != a && behind_gpu(b) != b && strcmp(behind_gpu(a), behind_gpu(b)) == 0 &&
+		x->peak == y->peak && x->measured == y->measured && x->efficiency == y->efficiency && x->spread == y->spread);
+}
+
+/* A fact to be moved: number k, and those that are the same. */
+struct fact {
+	int from;
+	size_t k;
+};
+
+static bool of_fact(const struct constants *c, const struct fact *f, size_t i)
+{
+	return f->from == 0 ? same_fact(c, i, f->k) : i == f->k;
+}
+
+/* Is it new (not the same as one before), uncertain, and did the run take it? */
+static bool is_open(const struct constants *c, const struct fact *f, const struct model *m)
+{
+	bool taken = false;
+
+	if (!(c->was[f->from][f->k].spread > 0))
+		return false;
+	if (f->from == 1 && !cost_concerns(c->cost, c->ref[1][f->k].name, m))
+		return false;
+	for (size_t i = 0; i < c->n[f->from]; i++) {
+		if (!of_fact(c, f, i))
+			continue;
+		if (i < f->k)
+			return false;
+		taken |= c->taken[f->from][i];
+	}
+	return taken;
+}
+
+static void move(const struct constants *c, const struct fact *f, double factor)
+{
+	for (size_t i = 0; i < c->n[f->from]; i++)
+		if (of_fact(c, f, i))
+			scale(c->ref[f->from][i].num, factor);
+}
+
+static void move_back(const struct constants *c, const struct fact *f)
+{
+	for (size_t i = 0; i < c->n[f->from]; i++)
+		*c->ref[f->from][i].num = c->was[f->from][i];
+}
+
+/* A longer time, a lower rate or share: what makes nothing slower when it is that, makes nothing faster when it is the
+   reverse. Of thresholds and exponents nobody knows which way that is. */
+static bool slows(const struct hw_num_ref *ref, bool up, bool *known)
+{
+	*known = ref->dim != UNIT_COUNT && (ref->dim != UNIT_PLAIN || cost_is_rate(ref->name));
+	return up == (ref->dim == UNIT_TIME);
+}
+
+/* What moving a fact up and down by its spread does to the logarithms of the metrics, squared. */
 static int add_variance(struct job *job, const struct platform *base_platform, const struct result *r,
-	struct constants *c, const struct hw_num_ref *ref, const double base[RESULT_FIELD_N],
+	struct constants *c, const struct fact *f, const double base[RESULT_FIELD_N],
 	double variance[RESULT_FIELD_N], struct err *err)
 {
-	struct hw_num saved = *ref->num;
-	double value[RESULT_FIELD_N];
-	int rc = 0;
+	const struct hw_num_ref *ref = &c->ref[f->from][f->k];
+	double spread = c->was[f->from][f->k].spread, value[RESULT_FIELD_N];
+	bool known, up = slows(ref, true, &known);
 
-	for (int up = 0; up < 2 && rc == 0; up++) {
-		scale(ref->num, exp(up ? saved.spread : -saved.spread));
+	for (int i = 0; i < 2; i++, up = !up) {
+		bool same = true;
+		move(c, f, exp(up ? spread : -spread));
 		bool counts = matters(r, base_platform, c, ref, job->arena);
-		if (counts)
-			rc = with_constants(job, c, EFFORT_ROUGH, value, err);
-		*ref->num = saved;
-		if (!counts)
-			break;
-		for (int f = 0; f < RESULT_FIELD_N && rc == 0; f++)
-			if (result_fields[f].interval && isfinite(base[f]))
-				variance[f] += pow(log(value[f] / base[f]), 2) / 2;
+		int rc = counts ? with_constants(job, c, EFFORT_ROUGH, value, err) : 0;
+		move_back(c, f);
+		if (!counts || rc)
+			return rc;
+		for (int k = 0; k < RESULT_FIELD_N; k++) {
+			if (!result_fields[k].interval || !isfinite(base[k]))
+				continue;
+			variance[k] += pow(log(value[k] / base[k]), 2) / 2;
+			same &= value[k] == base[k];
+		}
+		if (known && same)
+			return 0;
 	}
-	return rc;
+	return 0;
 }
 
-/* Each constant that limits something is moved by its spread; the squares add up, and measurement noise on top. */
+/* Each fact that limits something is moved by its spread; the squares add up, and measurement noise on top. */
 static int fill_interval(struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
 {
 	double base[RESULT_FIELD_N], variance[RESULT_FIELD_N] = {0};
@@ -601,12 +695,14 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	constants_init(&c, job);
 	if (with_constants(job, &c, EFFORT_ROUGH, base, err))
 		return -1;
-	for (int from = 0; from < 2; from++)
-		for (size_t k = 0; k < c.n[from]; k++)
-			if (c.ref[from][k].num->spread > 0 &&
-				(from == 0 || cost_concerns(c.cost, c.ref[from][k].name, job->placement->model)) &&
-				add_variance(job, base_platform, r, &c, &c.ref[from][k], base, variance, err))
+	for (int from = 0; from < 2; from++) {
+		for (size_t k = 0; k < c.n[from]; k++) {
+			struct fact f = {from, k};
+			if (is_open(&c, &f, job->placement->model) &&
+				add_variance(job, base_platform, r, &c, &f, base, variance, err))
 				return -1;
+		}
+	}
 
 	double z = gsl_cdf_ugaussian_Pinv(0.9); /* 80 % lie between the 10th and the 90th percentile */
 	for (int f = 0; f < RESULT_FIELD_N; f++) {
@@ -665,12 +761,6 @@ static void number_prefix(const char *resource, char *buf, size_t size)
 static bool divided(const struct placement *p)
 {
 	return p->kv[0].mode == PLACE_ROWS;
-}
-
-/* The same number of any GPU. */
-static const char *behind_gpu(const char *name)
-{
-	return strncmp(name, "gpu", 3) == 0 ? name + 3 + strspn(name + 3, "0123456789") : name;
 }
 
 /* How the metric would change if a resource (with a divided model: of each GPU) were twice as fast. */
