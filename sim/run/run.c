@@ -8,6 +8,7 @@
 
 #include "sim/cache/expert_plan.h"
 #include "sim/place/estimate.h"
+#include "sim/trace/trace_kept.h"
 
 /* Decode steps that are simulated as they come, behind the prefill. */
 #define HEAD_STEPS 4
@@ -617,13 +618,11 @@ static bool of_fact(const struct constants *c, const struct fact *f, size_t i)
 }
 
 /* Is it new (not the same as one before), uncertain, and did the run take it? */
-static bool is_open(const struct constants *c, const struct fact *f, const struct model *m)
+static bool is_open(const struct constants *c, const struct fact *f)
 {
 	bool taken = false;
 
 	if (!(c->was[f->from][f->k].spread > 0))
-		return false;
-	if (f->from == 1 && !cost_concerns(c->cost, c->ref[1][f->k].name, m))
 		return false;
 	for (size_t i = 0; i < c->n[f->from]; i++) {
 		if (!of_fact(c, f, i))
@@ -698,7 +697,7 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	for (int from = 0; from < 2; from++) {
 		for (size_t k = 0; k < c.n[from]; k++) {
 			struct fact f = {from, k};
-			if (is_open(&c, &f, job->placement->model) &&
+			if (is_open(&c, &f) &&
 				add_variance(job, base_platform, r, &c, &f, base, variance, err))
 				return -1;
 		}
@@ -714,6 +713,21 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	}
 	arena_rewind(job->arena, mark);
 	return 0;
+}
+
+/* Simulates the same steps over and over: they are kept, unless that were a whole recording. */
+static int interval(const struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
+{
+	struct trace_kept kept;
+	struct job again = *job;
+
+	if (job->trace->mixed || job->scenario->n_requests)
+		return fill_interval(&again, base_platform, r, err);
+	trace_kept_init(&kept, job->trace, job->arena);
+	again.trace = &kept.trace;
+	int rc = fill_interval(&again, base_platform, r, err);
+	trace_kept_release(&kept);
+	return rc;
 }
 
 static void no_numbers(struct result *r)
@@ -980,7 +994,7 @@ static int run_placed(struct job *job, struct result *out, struct run_why *why, 
 	fill_resources(job, &pf, &outcome, out);
 	out->events = job->events;
 	fill_caches(job->placement->experts, out);
-	if (o->interval && fill_interval(job, &pf, out, err))
+	if (o->interval && interval(job, &pf, out, err))
 		return -1;
 	return why ? explain(job, &pf, &outcome, out, why, err) : 0;
 }
