@@ -315,14 +315,14 @@ static int simulate_phase(struct job *job, enum trace_phase phase, enum effort e
 
 	if (n == 0)
 		return 0;
-	if (effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n <= skip_from) || n <= HEAD_STEPS + SHORT_STEPS)
-		return simulate(job, first, first + n - 1, sum, &at_last, err);
-	if (effort == EFFORT_ROUGH && smooth(job)) {
+	if (effort == EFFORT_ROUGH && smooth(job) && n > WARM_UP_STEPS + 2) {
 		if (window(job, first + n / 2, &at_last, err))
 			return -1;
 		tally_add(&sum->phase[phase], (double)n, &at_last);
 		return 0;
 	}
+	if (effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n <= skip_from) || n <= HEAD_STEPS + SHORT_STEPS)
+		return simulate(job, first, first + n - 1, sum, &at_last, err);
 	if (simulate(job, first, first + HEAD_STEPS - 1, sum, &at_last, err))
 		return -1;
 	return add_tail(job, first + HEAD_STEPS - 1, first + n - 1, effort, &at_last, &sum->phase[phase], err);
