@@ -27,10 +27,13 @@ static void usage(void)
 	     "  bias          median of predicted / measured, less 1\n"
 	     "  coverage 80   share of measured values inside the predicted 80 % intervals\n"
 	     "  pair order    share of pairs of a group, 10 % apart when measured, that are predicted in that order\n"
+	     "  thumb         the rule of thumb (active weights over the datasheet bandwidth of where they live, embedding left\n"
+	     "                out) on the same decode rows, times the one factor that makes its median error smallest; its bias\n"
+	     "                is without the factor\n"
 	     "  remarks       facts that a row leaves open, filled by the same defaults for all\n"
 	     "\n"
 	     "      --tier A,B          tiers that are scored (default A,B)\n"
-	     "      --engine NAME       only rows of this engine\n"
+	     "      --engine A,B        only rows of these engines\n"
 	     "      --machine M         llama-bench: the machine it ran on, a name from 'offsim hw list' or a path\n"
 	     "      --model NAME        llama-bench: the model it ran, or one of several: then each row is of the one with so\n"
 	     "                          many parameters (default: that among 'offsim model list')\n"
@@ -70,6 +73,11 @@ static void print_json(const struct validate *v)
 	}
 	json_object_set_new(root, "rows", rows);
 	json_object_set_new(root, "summary", summary);
+	if (v->thumb.n)
+		json_object_set_new(root, "rule_of_thumb",
+			json_pack("{s:I, s:o, s:o, s:o, s:o}", "n", (json_int_t)v->thumb.n, "bias", number(v->thumb.bias),
+				"factor", number(v->thumb.factor), "median_abs_error", number(v->thumb.median_abs_error),
+				"p90_abs_error", number(v->thumb.p90_abs_error)));
 	json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 	putchar('\n');
 	json_decref(root);
@@ -99,6 +107,19 @@ static void print_rows(const struct validate *v, bool all)
 	}
 }
 
+static void print_thumb(const struct validate *v)
+{
+	const struct validate_thumb *t = &v->thumb;
+	const struct validate_summary *s = &v->summary[VALIDATE_DECODE];
+
+	if (t->n == 0)
+		return;
+	printf("thumb    %5zu %7zu %13.1f%% %11.1f%% %+7.1f%%   decode by the rule of thumb, times %.2f: offsim is %.1f times "
+	       "better in the median, %.1f in the 90th percentile\n", t->n, s->n_groups, 100 * t->median_abs_error,
+		100 * t->p90_abs_error, 100 * t->bias, t->factor, t->median_abs_error / s->median_abs_error,
+		t->p90_abs_error / s->p90_abs_error);
+}
+
 static void print_summary(const struct validate *v, bool all)
 {
 	printf("\n%-8s %5s %7s %14s %12s %8s %12s %11s\n", "metric", "rows", "groups", "median error", "90 % error",
@@ -113,6 +134,7 @@ static void print_summary(const struct validate *v, bool all)
 			printf(" %10.1f%%", 100 * s->pair_order);
 		putchar('\n');
 	}
+	print_thumb(v);
 	if (all) {
 		printf("\n%zu of %zu rows ran\n", v->n_ran, v->n);
 		return;

@@ -470,9 +470,9 @@ static uint64_t bound_steps(const struct trace *t)
 
 /* The least that a trace's decode takes. Of its steps a mean is taken; where they differ by context alone the first and the
    last do: windows make the cost grow ever slower, so no mean is below theirs. What was fetched ahead before decoding
-   began is spread over the steps. */
+   began is spread over the steps. thumb_s: by the rule of thumb. */
 static int least_decode(const struct placement *p, const struct trace *t, struct arena *a, double *out_s,
-	struct err *err)
+	double *thumb_s, struct err *err)
 {
 	uint64_t n = bound_steps(t), n_seen = 0;
 	struct arena_mark mark = arena_mark(a);
@@ -480,7 +480,7 @@ static int least_decode(const struct placement *p, const struct trace *t, struct
 	double seconds = 0;
 	int rc = 0;
 
-	*out_s = 0;
+	*out_s = *thumb_s = 0;
 	if (t->n_decode == 0)
 		return 0;
 	trace_cursor_init(&c, t, a);
@@ -495,6 +495,7 @@ static int least_decode(const struct placement *p, const struct trace *t, struct
 		estimate_init(&e, p, a);
 		estimate_step(&e, p->model, &step);
 		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode);
+		*thumb_s += e.thumb_s;
 		n_seen++;
 	}
 	trace_cursor_release(&c);
@@ -502,13 +503,14 @@ static int least_decode(const struct placement *p, const struct trace *t, struct
 	if (rc)
 		return -1;
 	*out_s = seconds * (double)t->n_decode / (double)n_seen;
+	*thumb_s *= (double)t->n_decode / (double)n_seen;
 	return 0;
 }
 
-static int upper_bound(const struct job *job, double *tok_s, struct err *err)
+static int upper_bound(const struct job *job, double *tok_s, double *thumb_tok_s, struct err *err)
 {
 	const struct scenario *s = job->scenario;
-	double tokens = 0, seconds = 0, one_s;
+	double tokens = 0, seconds = 0, thumb_s = 0, one_s, one_thumb_s;
 
 	for (uint64_t i = 0; i < (s->n_requests ? s->n_requests : 1); i++) {
 		struct arena_mark mark = arena_mark(job->arena);
@@ -516,13 +518,15 @@ static int upper_bound(const struct job *job, double *tok_s, struct err *err)
 
 		if (s->n_requests)
 			make_trace(&t, s, &s->request[i], job->arena);
-		if (least_decode(job->placement, &t, job->arena, &one_s, err))
+		if (least_decode(job->placement, &t, job->arena, &one_s, &one_thumb_s, err))
 			return -1;
 		tokens += (double)t.decode_tokens;
 		seconds += one_s;
+		thumb_s += one_thumb_s;
 		arena_rewind(job->arena, mark);
 	}
 	*tok_s = per_second(tokens, seconds);
+	*thumb_tok_s = per_second(tokens, thumb_s);
 	return 0;
 }
 
@@ -734,6 +738,7 @@ static void no_numbers(struct result *r)
 {
 	for (int f = 0; f < RESULT_FIELD_N; f++)
 		r->value[f] = r->low80[f] = r->high80[f] = NAN;
+	r->thumb_tok_s = NAN;
 }
 
 /* Of a phase. */
@@ -988,7 +993,7 @@ static int run_placed(struct job *job, struct result *out, struct run_why *why, 
 	platform_init(&pf, job->placement->machine, job->arena);
 	job->n_resources = pf.n_resources;
 	if (simulate_all(job, o->exact ? EFFORT_EXACT : o->quick ? EFFORT_QUICK : EFFORT_NORMAL, &outcome, err) ||
-		upper_bound(job, &out->value[RESULT_UPPER_BOUND_TOK_S], err))
+		upper_bound(job, &out->value[RESULT_UPPER_BOUND_TOK_S], &out->thumb_tok_s, err))
 		return -1;
 	fill_metrics(&outcome, out->value);
 	fill_resources(job, &pf, &outcome, out);

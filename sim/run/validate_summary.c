@@ -116,3 +116,40 @@ void validate_summarise(const struct validate *v, enum validate_metric m, struct
 	s->coverage80 = s->n ? covered / weights : NAN;
 	s->pair_order = pair_order(v, m);
 }
+
+/* Factors that are tried: how far apart, and how far from the one that fits the median. */
+#define FACTOR_STEP 1.002
+#define FACTOR_RANGE 30
+
+static void thumb_errors(const struct weighted *ratio, double factor, struct weighted *error, struct validate_thumb *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		error[i] = (struct weighted){fabs(factor * ratio[i].value - 1), ratio[i].weight};
+	t->factor = factor;
+	t->median_abs_error = weighted_quantile(error, t->n, 0.5);
+	t->p90_abs_error = weighted_quantile(error, t->n, 0.9);
+}
+
+void validate_summarise_thumb(const struct validate *v, struct validate_thumb *t, struct arena *a)
+{
+	struct weighted *ratio = arena_array(a, struct weighted, v->n), *error = arena_array(a, struct weighted, v->n);
+	bool first;
+
+	*t = (struct validate_thumb){0};
+	for (size_t i = 0; i < v->n; i++) {
+		const struct validate_row *r = &v->row[i];
+		if (counts(r, VALIDATE_DECODE) && isfinite(r->thumb))
+			ratio[t->n++] = (struct weighted){r->thumb / r->measured, 1.0 / (double)group_size(v, r, &first)};
+	}
+	if (t->n == 0)
+		return;
+	double middle = weighted_quantile(ratio, t->n, 0.5);
+	t->bias = middle - 1;
+	t->median_abs_error = INFINITY;
+	for (double f = 1 / middle / FACTOR_RANGE; f < FACTOR_RANGE / middle; f *= FACTOR_STEP) {
+		struct validate_thumb one = *t;
+		thumb_errors(ratio, f, error, &one);
+		if (one.median_abs_error < t->median_abs_error)
+			*t = one;
+	}
+}
