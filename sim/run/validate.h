@@ -76,6 +76,23 @@ struct validate_options {
 	const volatile sig_atomic_t *interrupted;
 };
 
+/* The scored rows of a group that ran, of all metrics. */
+struct validate_group {
+	const char *name;
+	const char *mark; /* of one character or two, to mark its points with */
+	size_t n;
+	double median, least, most; /* of predicted / measured */
+};
+
+/* In the order of the file. */
+size_t validate_groups(const struct validate *v, const struct validate_group **out, struct arena *a);
+
+/* Is what was measured above what the machine's datasheets allow? Of decode alone there is a bound. */
+bool validate_above_bound(const struct validate_row *r);
+/* The scored rows that ran, by how many times off they are either way, the worst first (ties: as in the file); at most n
+   into out. Returns how many. */
+size_t validate_worst(const struct validate *v, const struct validate_row **out, size_t n, struct arena *a);
+
 int validate_run(const char *path, const struct validate_options *o, struct arena *a, struct validate *out,
 	struct err *err);
 
