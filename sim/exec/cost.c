@@ -318,8 +318,8 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		if (rows[i].class != class)
 			continue;
 		double moved = hw_num_value(&bits[class]) * log(rows[i].bits / width);
-		one += log(rows[i].one.measured) + moved;
-		many += log(rows[i].many.measured) + moved;
+		one += log(hw_num_value(&rows[i].one)) + moved;
+		many += log(hw_num_value(&rows[i].many)) + moved;
 		early += rows[i].early;
 		spread += rows[i].one.spread;
 		n++;
@@ -600,38 +600,9 @@ size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out)
 	return n;
 }
 
-#define WEIGHTS_PREFIX "kernels.cpu.weights."
-
 bool cost_is_rate(const char *name)
 {
-	return strncmp(name, WEIGHTS_PREFIX, strlen(WEIGHTS_PREFIX)) == 0 || strncmp(name, "kernels.cpu.cache.", 18) == 0;
-}
-
-/* Whether a type's rate is made of that row: it is the type's, or its class's where it has none. */
-static bool comes_from(const struct cost_cpu *c, const struct quant_type *type, const struct cost_rate *row)
-{
-	const struct cost_rate *own = find_row(c->weights, c->n_weights, type, 0);
-
-	if (!own)
-		own = find_row(c->weights, c->n_weights, NULL, cost_class_of(type));
-	return own ? own == row : cost_class_of(type) == row->class;
-}
-
-bool cost_concerns(const struct cost *c, const char *name, const struct model *m)
-{
-	if (strncmp(name, WEIGHTS_PREFIX, strlen(WEIGHTS_PREFIX)) != 0)
-		return true;
-	const char *type = name + strlen(WEIGHTS_PREFIX);
-	size_t len = strcspn(type, ".");
-	for (int i = 0; i < c->cpu.n_weights; i++) {
-		const struct cost_rate *row = &c->cpu.weights[i];
-		if (strlen(row->name) != len || memcmp(row->name, type, len) != 0)
-			continue;
-		for (int k = 0; k < m->n_tensors; k++)
-			if (comes_from(&c->cpu, m->tensors[k].type, row))
-				return true;
-	}
-	return false;
+	return strncmp(name, "kernels.cpu.weights.", 20) == 0 || strncmp(name, "kernels.cpu.cache.", 18) == 0;
 }
 
 static struct cost_rate *copy_rates(const struct cost_rate *rows, int n, struct arena *a)

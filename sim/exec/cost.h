@@ -113,8 +113,6 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out);
 /* Whether such a name is that of a rate in multiply-adds a cycle. */
 bool cost_is_rate(const char *name);
-/* Whether it can make a difference to a model: rates of types it does not have cannot. */
-bool cost_concerns(const struct cost *c, const char *name, const struct model *m);
 struct cost *cost_copy(const struct cost *c, struct arena *a);
 /* Products of many rows as fast as they were with the kernels before. */
 void cost_make_early(struct cost_cpu *c);

@@ -580,7 +580,7 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 			.reason = "",
 			.assumed = "",
 			.status = VALIDATE_OK,
-			.predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN,
+			.predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN, .thumb = NAN,
 		};
 		row.metric = metric_of(src.at[COL_METRIC], &row.per_token, &known);
 		if (!known)
@@ -592,7 +592,7 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 		row.identity = "";
 		for (int c = COL_ENGINE; c < COL_METRIC; c++)
 			row.identity = arena_printf(a, "%s|%s", row.identity, src.at[c]);
-		if (o->engine && strcmp(o->engine, row.engine) != 0) {
+		if (!validate_wants(o, row.engine)) {
 			row.status = VALIDATE_SKIPPED;
 			row.reason = "of another engine";
 			row.scored = false;
