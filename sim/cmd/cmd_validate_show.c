@@ -192,10 +192,13 @@ static const char *reason_of(const struct reasons *reasons, const struct validat
 
 static const char *remarks(const struct validate_row *r, const struct reasons *reasons, struct arena *a)
 {
-	const char *why = reason_of(reasons, r);
-	const char *bound = validate_above_bound(r) ? "above the bound; " : "";
+	const char *const part[] = {validate_above_bound(r) ? "Above the bound" : "", reason_of(reasons, r),
+		*r->assumed ? arena_printf(a, "Assumed: %s", r->assumed) : ""};
+	const char *text = "";
 
-	return arena_printf(a, "%s%s%s%s%s", bound, why, *why && *r->assumed ? ". " : "", *r->assumed ? "Assumed: " : "", r->assumed);
+	for (size_t i = 0; i < ARRAY_LEN(part); i++)
+		text = arena_printf(a, "%s%s%s", text, *text && *part[i] ? ". " : "", part[i]);
+	return text;
 }
 
 static void print_worst(const struct validate *v, const struct validate_show *how, const struct reasons *reasons, struct arena *a)

@@ -3,7 +3,7 @@
 . tests/cli/tap.sh
 
 row() { # ID GROUP MEASURED [FLAGS [METRIC [TIER]]]: a small model on a card with room, or as FLAGS say
-	echo "$1,$2,llama.cpp,2025-01,qwen2.5-3b,q4_0,rtx-3090,pcie-4x16,epyc-9355,1,ddr5-6400x12,,,64,,,${4--ngl 99},,1,512,16,0,${5-decode_tok_s},$3,${6-A},"
+	echo "$1,$2,llama.cpp,2025-01,qwen2.5-3b,q4_0,rtx-3090,,epyc-9355,1,ddr5-6400x12,,,64,,,${4--ngl 99},,1,512,16,0,${5-decode_tok_s},$3,${6-A},"
 }
 
 corpus() { # of the rows of standard input
@@ -37,14 +37,14 @@ five() { # on the card about 260 tokens a second, on the CPU about 100
 worst() { # by how many times off, either way; rows of tier C are not among them
 	five && validate --worst 3 || return 1
 	[ "$(awk 'NR > 1 && NR < 5 { printf "%s ", $1 }' "$tmp/out")" = 'high low cpu ' ] || { cat "$tmp/out"; return 1; }
-	grep -q '^low .* above the bound; Assumed: drive$' "$tmp/out" && grep -q '^decode ' "$tmp/out" && ! grep -q '^near' "$tmp/out"
+	grep -q '^low .* Above the bound. Assumed: native link$' "$tmp/out" && grep -q '^decode ' "$tmp/out" && ! grep -q '^near' "$tmp/out"
 }
 
 reasons() { # a row's own comes before its group's
 	five
 	printf 'row,reason\nbeta,"the owner, twice"\nhigh,it was hot\n' >"$tmp/why.csv"
-	validate --worst 3 --reasons "$tmp/why.csv" && grep -q '^high .*  it was hot\. Assumed: drive$' "$tmp/out" &&
-		grep -q '^cpu .*  the owner, twice\. Assumed: drive$' "$tmp/out" && grep -q '^low .*  above the bound; Assumed: drive$' "$tmp/out" ||
+	validate --worst 3 --reasons "$tmp/why.csv" && grep -q '^high .*  it was hot\. Assumed: native link$' "$tmp/out" &&
+		grep -q '^cpu .*  the owner, twice\. Assumed: native link$' "$tmp/out" && grep -q '^low .*  Above the bound. Assumed: native link$' "$tmp/out" ||
 		{ cat "$tmp/out"; return 1; }
 	printf 'row,reason\nhihg,it was hot\n' >"$tmp/why.csv"
 	refuses 2 "why.csv:2:1: no row and no group is called 'hihg'" --worst 3 --reasons "$tmp/why.csv"
