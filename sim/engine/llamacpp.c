@@ -712,8 +712,11 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->prefill_team = s->flags->tb ? cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb,
 						 numa_binding[s->flags->numa]) :
 					 s->decode_team;
-	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from))
+	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from)) {
 		s->decode_team.attention_share = s->prefill_team.attention_share = hw_num_value(&s->cost->cpu.early_attention);
+		s->decode_team.attention_share_many = s->prefill_team.attention_share_many =
+			hw_num_value(&s->cost->cpu.early_attention_many);
+	}
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	/* Each split begins with a wait for the other device and ends with one. */
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
@@ -1019,12 +1022,12 @@ static bool attended_on_gpus(const struct llamacpp *s, const struct model_layer 
 	return !l->mla_dim_k || !s->fork->mla_flash_from || is_since(s->flags, s->fork->mla_flash_from) || !is_flash(s);
 }
 
-/* Without flash attention a GPU writes and reads the scores of many rows, of what they must not look at as well. */
+/* Without flash attention a device writes and reads the scores of many rows, of what they must not look at as well. */
 static void write_scores(struct llamacpp *s, const struct kernel_place *where, int device, const struct model_layer *l,
 	double rows, double entries)
 {
 	struct platform_work work = kernel_multiply(where, quant_find("f32"),
-		rows * entries * l->n_head * hw_num_value(&s->cost->gpu_scores), 0, 2, COST_TOGETHER);
+		rows * entries * l->n_head * hw_num_value(&s->cost->scores), 0, 2, COST_TOGETHER);
 
 	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
 }
@@ -1061,7 +1064,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	struct model_layer as = attended_layer(s, l, (double)read->tokens);
 	if (unpacks(s, l, (double)read->tokens))
 		unpack(s, &where, device, l, (double)read->kv_tokens);
-	bool scores = d->kind == HW_DEVICE_GPU && read->tokens >= OFFLOAD_MIN_ROWS && !is_flash(s);
+	bool scores = read->tokens >= OFFLOAD_MIN_ROWS && !is_flash(s);
 	double entries = (double)(read->kv_tokens + read->tokens) / (double)p->kv_sequences;
 	if (scores)
 		write_scores(s, &where, device, l, (double)read->tokens, entries);

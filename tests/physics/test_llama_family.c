@@ -199,12 +199,12 @@ END_TEST
 START_TEST(ik_had_slower_products_on_the_cpu)
 {
 	static const char rows[] = "prompt: 311";
-	double then = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-ngl 0 --no-op-offload --build 2025-05", NULL);
-	double now = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-ngl 0 --no-op-offload --build 2025-06", NULL);
+	double then = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-05", NULL);
+	double now = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-06", NULL);
 
 	ck_assert_msg(then > 1.5 * now && then < now / 0.55 * 1.05, "%g and %g", then, now);
-	assert_close(prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-ngl 0 --build 2025-04", NULL),
-		prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-ngl 0 --no-op-offload --build 2025-06", NULL), 0.03);
+	assert_close(prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-fa on -ngl 0 --build 2025-04", NULL),
+		prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-06", NULL), 0.03);
 }
 END_TEST
 
@@ -281,7 +281,7 @@ END_TEST
 /* Before May 2025 flash attention with such heads was the CPU's. */
 START_TEST(flash_attention_of_mla_was_the_cpus)
 {
-	static const char model[] = "deepseek-v2-lite\nquant: q4_k_m", rows[] = "prompt: 1021";
+	static const char model[] = "deepseek-v2-lite\nquant: q4_k_m", rows[] = "prompt: 1021, depth: 12288";
 	double then = prompt_s(model, "llama.cpp", rows, "-ngl 0 -fa on --build 2025-04", NULL);
 
 	double now = prompt_s(model, "llama.cpp", rows, "-ngl 0 -fa on --build 2025-05", NULL);
@@ -295,7 +295,7 @@ END_TEST
 START_TEST(single_products_borrowed_the_gpu)
 {
 	static const char want[] = "kernel -1 embed\n"
-				   "copy 0 attn\ncopy 0 attn\nkernel 0 attn\ncopy 0 attn\nkernel 0 attn\nkernel 0 attn\n"
+				   "copy 0 attn\ncopy 0 attn\nkernel 0 attn\ncopy 0 attn\nkernel 0 attn\nkernel 0 attn\nkernel 0 attn\n"
 				   "copy 0 router\ncopy 0 router\nkernel 0 router\ncopy 0 router\nkernel 0 router\n";
 	static const char rows[] = "prompt: 997";
 	double then = prompt_s("llama-2-7b\nquant: q4_0", "llama.cpp", rows, "-ngl 0 -b 1024 -ub 1024 --build 2024-03", NULL);
