@@ -636,6 +636,7 @@ struct llamacpp {
 	bool offload_experts; /* and experts */
 	bool dense_may, experts_may; /* be multiplied there at all */
 	bool whole;          /* and attention of their layers with them */
+	bool used_only;      /* of experts those that were chosen alone are copied */
 	bool graphs;         /* a CUDA graph for each split */
 	bool cpu_worked;     /* this step: on more than the embedding, so that the GPU has several splits */
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
@@ -700,6 +701,7 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->cost = cost_then(fork, job, a);
 	s->graphs = is_since(s->flags, fork->graphs_from);
 	s->whole = is_since(s->flags, fork->whole_from);
+	s->used_only = is_since(s->flags, fork->used_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
 	/* GPUs are neighbours in the list of devices. */
 	if (s->gpu >= 0 && s->flags->sm == SPLIT_NONE)
@@ -710,8 +712,11 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->prefill_team = s->flags->tb ? cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb,
 						 numa_binding[s->flags->numa]) :
 					 s->decode_team;
-	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from))
+	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from)) {
 		s->decode_team.attention_share = s->prefill_team.attention_share = hw_num_value(&s->cost->cpu.early_attention);
+		s->decode_team.attention_share_many = s->prefill_team.attention_share_many =
+			hw_num_value(&s->cost->cpu.early_attention_many);
+	}
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	/* Each split begins with a wait for the other device and ends with one. */
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
@@ -956,7 +961,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU) {
 			device = s->gpu;
 			move_to(s, device);
-			fetch(s, part->spot.memory, hw->devices[device].memory, bytes, s->pinned);
+			fetch(s, part->spot.memory, hw->devices[device].memory, s->used_only ? bytes : (double)part->bytes, s->pinned);
 		}
 		move_to(s, device);
 		s->cpu_worked |= hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED;
@@ -1001,11 +1006,30 @@ static struct model_layer attended_layer(const struct llamacpp *s, const struct 
 	return heads;
 }
 
+static bool is_flash(const struct llamacpp *s)
+{
+	static const char *const on[] = {"on", "1", "yes", "true"};
+
+	for (size_t i = 0; i < ARRAY_LEN(on); i++)
+		if (strcmp(s->flags->fa, on[i]) == 0)
+			return true;
+	return strcmp(s->flags->fa, "auto") == 0 && is_since(s->flags, s->fork->flash_from);
+}
+
 /* What a backend has no kernels for is computed by the CPU: flash attention with MLA's heads, at first. */
 static bool attended_on_gpus(const struct llamacpp *s, const struct model_layer *l)
 {
-	return !l->mla_dim_k || !s->fork->mla_flash_from || is_since(s->flags, s->fork->mla_flash_from) ||
-		!(strcmp(s->flags->fa, "on") == 0 || strcmp(s->flags->fa, "1") == 0);
+	return !l->mla_dim_k || !s->fork->mla_flash_from || is_since(s->flags, s->fork->mla_flash_from) || !is_flash(s);
+}
+
+/* Without flash attention a device writes and reads the scores of many rows, of what they must not look at as well. */
+static void write_scores(struct llamacpp *s, const struct kernel_place *where, int device, const struct model_layer *l,
+	double rows, double entries)
+{
+	struct platform_work work = kernel_multiply(where, quant_find("f32"),
+		rows * entries * l->n_head * hw_num_value(&s->cost->scores), 0, 2, COST_TOGETHER);
+
+	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
 }
 
 static void run_attention(void *state, const struct trace_access *read)
@@ -1040,8 +1064,12 @@ static void run_attention(void *state, const struct trace_access *read)
 	struct model_layer as = attended_layer(s, l, (double)read->tokens);
 	if (unpacks(s, l, (double)read->tokens))
 		unpack(s, &where, device, l, (double)read->kv_tokens);
-	struct platform_work work = kernel_attention(&where, &as, &p->kv_types, held + fresh, read->kv_pairs,
-		(double)read->tokens);
+	bool scores = read->tokens >= OFFLOAD_MIN_ROWS && !is_flash(s);
+	double entries = (double)(read->kv_tokens + read->tokens) / (double)p->kv_sequences;
+	if (scores)
+		write_scores(s, &where, device, l, (double)read->tokens, entries);
+	struct platform_work work = kernel_attention(&where, &as, &p->kv_types, held + fresh,
+		scores ? (double)read->tokens * entries : read->kv_pairs, (double)read->tokens);
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 	if (borrowed)
 		fetch(s, d->memory, kv->memory, fresh, true);
@@ -1088,7 +1116,7 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 
 static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
-	.whole_from = "2024-04", .tiles_from = "2026-01", .mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09"};
+	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09", .mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

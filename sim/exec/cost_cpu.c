@@ -86,20 +86,21 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries)
 {
+	bool many = queries >= hw_num_value(&c->tile_rows);
+	double share = many ? t->attention_share_many : t->attention_share;
 	struct cost_rate k, v;
 	double cycles;
 
 	cost_rate_for(c->cache, c->n_cache, c->bits, types->k, &k);
 	cost_rate_for(c->cache, c->n_cache, c->bits, types->v, &v);
-	if (queries >= hw_num_value(&c->tile_rows) && k.class == COST_16BIT && v.class == COST_16BIT)
+	if (many && k.class == COST_16BIT && v.class == COST_16BIT)
 		cycles = l->head_dim_k / hw_num_value(&k.many) + l->head_dim_v / hw_num_value(&v.many);
 	else
 		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +
 			hw_num_value(&c->entry_cycles);
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,
-		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers) /
-			(t->attention_share > 0 ? t->attention_share : 1),
+		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers) / (share > 0 ? share : 1),
 	};
 }
 

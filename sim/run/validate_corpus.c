@@ -26,6 +26,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 #define DEFAULT_CHANNELS 2
 /* A drive's rate is what its maker or a benchmark says; what an engine gets of it is some tenth more or less. */
 #define DRIVE_SPREAD "12%%"
+/* Of generic-cpu; who runs more threads has as many. */
+#define GENERIC_CORES 8
 /* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
 #define DEFAULT_RAM_RESERVED "4GiB"
 #define DEFAULT_QUANT "q4_k_m"
@@ -268,6 +270,8 @@ static int add_machine(struct text *t, const struct source_row *r, struct err *e
 	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK]);
 	if (*cpu)
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", cpu, *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
+	else if (strtoul(r->at[COL_THREADS], NULL, 10) > GENERIC_CORES)
+		add(t, "  cpu0: {part: generic-cpu, cores: %s, threads: %s}\n", r->at[COL_THREADS], r->at[COL_THREADS]);
 	else
 		add(t, "  cpu0: generic-cpu\n");
 	if (!*cpu)

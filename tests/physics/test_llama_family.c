@@ -22,7 +22,7 @@ START_TEST(ik_streams_experts_late)
 	check_order(SMALL_MOE, MACHINE "engine: ik_llama.cpp\nworkload: {prompt: 128, generate: 1}\nflags: -ngl 99 -cmoe\n", many);
 	/* As llama.cpp did, and it until June 2025. */
 	check_order(SMALL_MOE, MACHINE "engine: ik_llama.cpp\nworkload: {prompt: 32, generate: 1}\n"
-				       "flags: -ngl 99 -cmoe --build 2025-05\n", many);
+				       "flags: -ngl 99 -cmoe -fa on --build 2025-05\n", many);
 	check_order(SMALL_MOE, MACHINE "engine: llama.cpp\nworkload: {prompt: 32, generate: 1}\nflags: -ngl 99 -cmoe\n", many);
 }
 END_TEST
@@ -168,17 +168,17 @@ END_TEST
 START_TEST(overridden_weights_were_pageable)
 {
 	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 512";
-	double mapped = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -ot exps=CPU --build 2025-09", NULL);
-	double pinned = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -ot exps=CPU --build 2025-09 --no-mmap", NULL);
+	double mapped = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09", NULL);
+	double pinned = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09 --no-mmap", NULL);
 
 	ck_assert_msg(mapped > 1.2 * pinned && mapped < 1.43 * pinned, "%g and %g", mapped, pinned);
-	assert_close(prompt_s(moe, "llama.cpp", rows, "-ngl 99 -ot exps=CPU --build 2025-07 --no-mmap", NULL), mapped, 1e-9);
-	assert_close(prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe --build 2025-09 --no-mmap --no-pinned", NULL), mapped, 1e-9);
-	assert_close(prompt_s(moe, "ik_llama.cpp", rows, "-ngl 99 -ot exps=CPU --build 2026-03 --no-mmap", NULL), mapped, 0.02);
-	assert_close(prompt_s(moe, "ik_llama.cpp", rows, "-ngl 99 -ot exps=CPU --build 2026-04", NULL), pinned, 0.02);
+	assert_close(prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-07 --no-mmap", NULL), mapped, 1e-9);
+	assert_close(prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -cmoe --build 2025-09 --no-mmap --no-pinned", NULL), mapped, 1e-9);
+	assert_close(prompt_s(moe, "ik_llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2026-03 --no-mmap", NULL), mapped, 0.02);
+	assert_close(prompt_s(moe, "ik_llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2026-04", NULL), pinned, 0.02);
 	/* Layers that are in RAM for want of room were never overridden. */
-	ck_assert(prompt_s(moe, "llama.cpp", rows, "-ngl 9 --build 2025-07 --no-mmap", NULL) <
-		0.85 * prompt_s(moe, "llama.cpp", rows, "-ngl 9 --build 2025-07", NULL));
+	ck_assert(prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 9 --build 2025-07 --no-mmap", NULL) <
+		0.85 * prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 9 --build 2025-07", NULL));
 }
 END_TEST
 
@@ -199,12 +199,12 @@ END_TEST
 START_TEST(ik_had_slower_products_on_the_cpu)
 {
 	static const char rows[] = "prompt: 311";
-	double then = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-ngl 0 --no-op-offload --build 2025-05", NULL);
-	double now = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-ngl 0 --no-op-offload --build 2025-06", NULL);
+	double then = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-05", NULL);
+	double now = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-06", NULL);
 
 	ck_assert_msg(then > 1.5 * now && then < now / 0.55 * 1.05, "%g and %g", then, now);
-	assert_close(prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-ngl 0 --build 2025-04", NULL),
-		prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-ngl 0 --no-op-offload --build 2025-06", NULL), 0.03);
+	assert_close(prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-fa on -ngl 0 --build 2025-04", NULL),
+		prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-06", NULL), 0.03);
 }
 END_TEST
 
@@ -225,7 +225,7 @@ START_TEST(interleaved_types_cross_late)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct listing l;
 		char text[256];
-		snprintf(text, sizeof(text), MACHINE "engine: ik_llama.cpp\nworkload: {prompt: 131, generate: 1}\nflags: -ngl 99 -cmoe %s\n",
+		snprintf(text, sizeof(text), MACHINE "engine: ik_llama.cpp\nworkload: {prompt: 131, generate: 1}\nflags: -ngl 99 -cmoe -fa on %s\n",
 			cases[i].flags);
 		list_model_step(0, SMALL_MOE, cases[i].quant, text, &l);
 		ck_assert_msg(strcmp(l.text, cases[i].want) == 0, "%s: %s", cases[i].quant, l.text);
@@ -246,10 +246,42 @@ START_TEST(ik_unpacks_its_cache_for_each_pass)
 }
 END_TEST
 
+/* Attention of many rows wrote its scores until -fa auto became on: 15 bytes for each of 32 heads and 509 x 8701 pairs in 32
+   layers, and products of what is masked. */
+START_TEST(scores_are_written_without_flash_attention)
+{
+	static const char model[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 509, depth: 8192";
+	double off = prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa off", NULL);
+	double on = prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa on", NULL);
+	double bytes = 15.0 * 32 * 32 * 509 * 8701;
+
+	ck_assert_msg(off - on > bytes / 920e9 && off - on < 1.15 * bytes / 920e9, "%g more than %g", off - on, on);
+	assert_close(prompt_s(model, "llama.cpp", rows, "-ngl 99 --build 2025-08", NULL),
+		prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa off --build 2025-08", NULL), 1e-12);
+	assert_close(prompt_s(model, "llama.cpp", rows, "-ngl 99 --build 2025-09", NULL),
+		prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa on --build 2025-09", NULL), 1e-12);
+	assert_close(prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 --build 2025-10", NULL),
+		prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 -fa off --build 2025-10", NULL), 1e-12);
+}
+END_TEST
+
+/* Until July 2025 the experts that no row had chosen crossed with the others. */
+START_TEST(all_experts_crossed_at_first)
+{
+	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 37";
+	double then = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-07", NULL);
+	double now = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-08", NULL);
+	/* 1 - (1 - 8 / 128)^37 of them. */
+	double used = 1 - pow(1 - 8.0 / 128, 37);
+
+	assert_close(now / then, used, 0.03);
+}
+END_TEST
+
 /* Before May 2025 flash attention with such heads was the CPU's. */
 START_TEST(flash_attention_of_mla_was_the_cpus)
 {
-	static const char model[] = "deepseek-v2-lite\nquant: q4_k_m", rows[] = "prompt: 1021";
+	static const char model[] = "deepseek-v2-lite\nquant: q4_k_m", rows[] = "prompt: 1021, depth: 12288";
 	double then = prompt_s(model, "llama.cpp", rows, "-ngl 0 -fa on --build 2025-04", NULL);
 
 	double now = prompt_s(model, "llama.cpp", rows, "-ngl 0 -fa on --build 2025-05", NULL);
@@ -263,7 +295,7 @@ END_TEST
 START_TEST(single_products_borrowed_the_gpu)
 {
 	static const char want[] = "kernel -1 embed\n"
-				   "copy 0 attn\ncopy 0 attn\nkernel 0 attn\ncopy 0 attn\nkernel 0 attn\nkernel 0 attn\n"
+				   "copy 0 attn\ncopy 0 attn\nkernel 0 attn\ncopy 0 attn\nkernel 0 attn\nkernel 0 attn\nkernel 0 attn\n"
 				   "copy 0 router\ncopy 0 router\nkernel 0 router\ncopy 0 router\nkernel 0 router\n";
 	static const char rows[] = "prompt: 997";
 	double then = prompt_s("llama-2-7b\nquant: q4_0", "llama.cpp", rows, "-ngl 0 -b 1024 -ub 1024 --build 2024-03", NULL);
@@ -310,7 +342,7 @@ END_TEST
 START_TEST(radeons_had_slow_products_of_experts)
 {
 	static const char text[] = "model: %s\nquant: q4_0\nmachine: {gpu0: rx-6900-xt, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\n"
-				   "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: -ngl 99 --build %s\n";
+				   "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: -ngl 99 -fa on --build %s\n";
 	static const char *const model[] = {"deepseek-v2-lite", "llama-2-7b"}, *const build[] = {"2025-08", "2025-09"};
 	double s[2][2];
 
@@ -359,4 +391,5 @@ TEST_MAIN("llama-family", ik_streams_experts_late, what_is_laid_out_for_the_cpu_
 	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
 	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, interleaved_types_cross_late,
-	ik_unpacks_its_cache_for_each_pass, flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
+	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
+	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
