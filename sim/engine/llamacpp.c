@@ -579,16 +579,6 @@ static int check_types(const struct llamacpp_fork *fork, const struct model *m, 
 	return 0;
 }
 
-/* "2025-04" or "2025". */
-static int check_build(const char *build, struct err *err)
-{
-	size_t n = strspn(build, "0123456789");
-
-	if (n == 4 && (build[4] == '\0' || (build[4] == '-' && strspn(build + 5, "0123456789") == 2 && build[7] == '\0')))
-		return 0;
-	return err_set(err, ERR_INPUT, "flag 'build' must be a year and month such as 2025-04, not '%s'", build);
-}
-
 int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p, struct arena *a,
 	struct err *err)
 {
@@ -597,7 +587,7 @@ int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *jo
 	bool automatic;
 
 	if (check_types(fork, job->model, err) || plan_init(&plan, fork, job, a, err) ||
-		check_build(plan.flags->build, err) ||
+		engine_check_build(plan.flags->build, err) ||
 		parse_ngl(plan.flags->ngl, job->model->n_layer + 1, &automatic, &plan.ngl, err))
 		return -1;
 	if (plan.n_gpus == 0)

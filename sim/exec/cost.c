@@ -54,6 +54,8 @@ static const struct field {
 	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, IF_SAID},
 	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, IF_SAID},
 	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, NEEDED},
+	{"host", "step_old", UNIT_TIME, offsetof(struct cost, step_old_s), false, IF_SAID},
+	{"host", "block", UNIT_TIME, offsetof(struct cost, host_block_s), false, IF_SAID},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, WITH_GROUP},
 	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, IF_SAID},
 	{"cpu", "dot_experts", UNIT_FRACTION, offsetof(struct cost, cpu.dot_experts), false, IF_SAID},

@@ -79,6 +79,8 @@ struct cost {
 	struct hw_num gpu_launch_s;               /* from one to the next where the host launches and nothing hides it; 0: the device's */
 	struct hw_num paging;                     /* of what paging reads, the share that was wanted; 0: it does not page */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
+	struct hw_num step_old_s;                 /* the same in old builds */
+	struct hw_num host_block_s;               /* to find a block of the cache by its tokens */
 	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
 	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce,
 	   host_memory, helpers. */

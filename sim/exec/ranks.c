@@ -103,11 +103,10 @@ static void change_layer(struct ranks *r, int layer)
 	r->walk.x->label = label;
 }
 
-/* The host's part of so many operations; it runs ahead of the GPUs. */
+/* The host's part of so many operations that it launches; it runs ahead of the GPUs. */
 static void submit(struct ranks *r, double operations)
 {
-	if (r->one_by_one)
-		r->host = exec_wait(r->walk.x, operations * hw_num_value(&r->cost->host_op_s), r->host);
+	r->host = exec_wait(r->walk.x, operations * hw_num_value(&r->cost->host_op_s), r->host);
 }
 
 static struct kernel_place on_rank(const struct ranks *r, int i)
@@ -174,7 +173,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	r->partial = group != MODEL_ROUTER;
 	if (r->ops && r->ops->group && r->ops->group(r->engine, g, group, share, flops_per_param, times))
 		return;
-	submit(r, nodes);
+	submit(r, r->one_by_one ? nodes : 0);
 	for (int k = 0; k < g->n; k++) {
 		int i = rank_of(r, g->part[k].spot.device);
 		multiply(r, i, &g->part[k], group, share, flops_per_param, seen[i] ? 0 : nodes);
@@ -203,7 +202,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	double share = r->n > 1 ? place_heads_share(l, r->n) : 1;
 	int nodes = r->attention_nodes + (l->mla_dim_k ? r->mla_nodes : 0) + (l->index_heads ? r->index_nodes : 0);
 
-	submit(r, nodes);
+	submit(r, r->one_by_one ? nodes : r->between);
 	for (int i = 0; i < r->n; i++) {
 		struct kernel_place where = on_rank(r, i);
 		struct platform_work work = kernel_attention(&where, l, &p->kv_types, share * bytes, pairs / r->n,
@@ -221,7 +220,7 @@ op_ref ranks_step(struct ranks *r, struct exec *x, const struct trace_step *step
 	op_ref last = 0;
 
 	lower_begin(&r->walk, x, step);
-	r->host = x->step_end;
+	r->host = exec_join(x, x->step_end, after);
 	r->layer = INT_MIN;
 	r->partial = false;
 	for (int i = 0; i < r->n; i++)

@@ -36,6 +36,7 @@ struct ranks {
 	const int *nodes;     /* by group: operations, each a kernel */
 	int attention_nodes, mla_nodes, index_nodes; /* to read the cache; more of layers with MLA, with an index */
 	bool one_by_one;      /* the host launches each; else they are in a CUDA graph */
+	double between;       /* where that is in pieces, between which attention runs: the host's operations for one of them */
 	bool each_expert;     /* experts are computed one after another; else all in one kernel */
 	bool direct;          /* GPUs reach each other over PCIe past host memory */
 	double cache_passes;  /* times the cache is read or written to attend once */

@@ -464,10 +464,12 @@ static bool reads_gguf(const char *engine)
 	return strstr(engine, "llama") || strcmp(engine, "ktransformers") == 0;
 }
 
-/* Recipes of single authors are taken as the nearest mix that is known. "": what the model itself has. */
+/* Recipes of single authors are taken as the nearest mix that is known. "": what the model itself has; of some the config names
+   one type, but experts were published in another. */
 static const char *quant_of(const struct source_row *r, bool gguf, struct text *t)
 {
 	static const char *const near[][2] = {{"iq3_k-mix", "iq3_k"}, {"dq4_k_r4", "q4_k_r4"}};
+	static const char *const published[][2] = {{"deepseek-v4-flash", "fp4-fp8"}, {"deepseek-v4-pro", "fp4-fp8"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
 		if (strcmp(r->at[COL_QUANT], near[i][0]) == 0) {
@@ -477,6 +479,9 @@ static const char *quant_of(const struct source_row *r, bool gguf, struct text *
 	}
 	if (!*r->at[COL_QUANT])
 		assume(t, "quant");
+	for (size_t i = 0; i < ARRAY_LEN(published); i++)
+		if (!gguf && !*r->at[COL_QUANT] && strcmp(r->at[COL_MODEL], published[i][0]) == 0)
+			return published[i][1];
 	return or_else(r->at[COL_QUANT], gguf ? DEFAULT_QUANT : "");
 }
 
@@ -492,7 +497,8 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
 	else if (validate_gpu_engine(r->at[COL_ENGINE]))
-		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
+		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], r->at[COL_WHEN],
+				t->arena));
 	else if (strcmp(engine, "flexgen") == 0)
 		add(t, "flags: '%s'\n", validate_flexgen_flags(r->at[COL_FLAGS], t->arena));
 	else if (strcmp(engine, "zero-inference") == 0)
