@@ -67,6 +67,7 @@ struct cost {
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
 	struct hw_num gpu_early;                  /* of that with quantised weights, where they are expanded to 16 bits first */
 	struct hw_num scores;                     /* bytes of memory for each score, attention of many rows that is not flash */
+	struct hw_num gpu_attention_many;         /* share of the FP16 rate, attention of many rows; 0: as products in 16 bits */
 	struct hw_num gpu_mla;                    /* share of the FP16 rate, attention of many rows with MLA's heads; 0: as others */
 	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
 	struct hw_num gpu_early_experts;          /* of that in old builds, on this card; 0: all */

@@ -338,6 +338,26 @@ START_TEST(zen_5_has_wider_units)
 }
 END_TEST
 
+/* A card without tensor cores multiplied integers before June 2024 as well; one that accumulates in 32 bits at full rate gains
+   less from what is measured against half of it. */
+START_TEST(cards_reach_different_shares)
+{
+	static const char text[] = "model: llama-2-7b\nquant: q4_0\nmachine: {gpu0: %s, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\n"
+				   "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: -ngl 99 --build %s\n";
+	static const char *const cases[][2] = {{"p40", "2024-06"}, {"p40", "2024-07"}, {"l40s", "2025-12"}, {"rtx-4090", "2025-12"}};
+	double s[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		char one[512];
+		snprintf(one, sizeof(one), text, cases[i][0], cases[i][1]);
+		s[i] = run(one, NULL, false).value[RESULT_TTFT_S];
+	}
+	assert_close(s[0], s[1], 1e-12);
+	/* 264 against 167 TFLOP/s of products in 16 bits. */
+	ck_assert_msg(s[2] > s[3] && s[2] < 1.4 * s[3], "%g and %g", s[2], s[3]);
+}
+END_TEST
+
 /* Vulkan's and Metal's products of experts until August 2025. */
 START_TEST(radeons_had_slow_products_of_experts)
 {
@@ -388,7 +408,8 @@ END_TEST
 TEST_MAIN("llama-family", ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
-	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, intervals_know_of_copies,
+	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
+	intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
 	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
