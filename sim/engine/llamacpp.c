@@ -1080,13 +1080,19 @@ static double experts_from(const struct llamacpp *s)
 	return OFFLOAD_MIN_ROWS;
 }
 
+/* The same of all else: the fork's switch is for experts alone. */
+static double dense_from(const struct llamacpp *s)
+{
+	return s->flags->offload_min && !s->fork->ik ? (double)s->flags->offload_min : OFFLOAD_MIN_ROWS;
+}
+
 int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
 {
 	struct llamacpp *s = state;
 
 	(void)err;
 	lower_begin(&s->chain, x, step);
-	s->offload = s->dense_may && step->n_tokens >= OFFLOAD_MIN_ROWS;
+	s->offload = s->dense_may && (double)step->n_tokens >= dense_from(s);
 	s->offload_experts = s->experts_may && (double)step->n_tokens >= experts_from(s);
 	s->team = step->phase == TRACE_PREFILL ? s->prefill_team : s->decode_team;
 	s->drained = s->cpu_worked = false;

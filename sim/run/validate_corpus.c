@@ -324,18 +324,19 @@ static const struct {
 	{"--membind=0", " --numa isolate"},
 	{"numactl --interleave", " --numa numactl"},
 };
-#define BUILD_OFFLOAD_MIN "build moe-offload-min="
+static const char *const offload_min[] = {"build moe-offload-min=", "GGML_OP_OFFLOAD_MIN_BATCH="};
 
 /* From the remarks that begin with env, build or numactl, each between semicolons. */
 static void add_remarks(struct text *t, const char *flags)
 {
-	const char *min = strstr(flags, BUILD_OFFLOAD_MIN);
-
 	for (size_t i = 0; i < ARRAY_LEN(remarks); i++)
 		if (strstr(flags, remarks[i].written))
 			add(t, "%s", remarks[i].flag);
-	if (min)
-		add(t, " --op-offload-min %lu", strtoul(min + strlen(BUILD_OFFLOAD_MIN), NULL, 10));
+	for (size_t i = 0; i < ARRAY_LEN(offload_min); i++) {
+		const char *min = strstr(flags, offload_min[i]);
+		if (min)
+			add(t, " --op-offload-min %lu", strtoul(min + strlen(offload_min[i]), NULL, 10));
+	}
 }
 
 /* The flags alone: without remarks, before or behind. */

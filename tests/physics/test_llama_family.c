@@ -120,6 +120,21 @@ static double prompt_s(const char *model, const char *engine, const char *worklo
 	return run(text, sets, false).value[RESULT_TTFT_S];
 }
 
+/* GGML_OP_OFFLOAD_MIN_BATCH is for all that crosses; the fork's number is for experts. */
+START_TEST(rows_from_which_weights_cross_can_be_said)
+{
+	static const char dense[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 63";
+	double cpu = prompt_s(dense, "llama.cpp", rows, "-ngl 0 --no-op-offload", NULL);
+
+	assert_close(prompt_s(dense, "llama.cpp", rows, "-ngl 0 --op-offload-min 64", NULL), cpu, 1e-12);
+	assert_close(prompt_s(dense, "llama.cpp", rows, "-ngl 0 --op-offload-min 63", NULL), prompt_s(dense, "llama.cpp", rows, "-ngl 0", NULL),
+		1e-12);
+	ck_assert(cpu != prompt_s(dense, "llama.cpp", rows, "-ngl 0", NULL));
+	assert_close(prompt_s(dense, "ik_llama.cpp", rows, "-ngl 0 --op-offload-min 64", NULL),
+		prompt_s(dense, "ik_llama.cpp", rows, "-ngl 0", NULL), 1e-12);
+}
+END_TEST
+
 /* The host orders a layer's experts at 40 GB/s, then they cross at 25. */
 START_TEST(ktransformers_orders_what_it_brings)
 {
@@ -407,7 +422,8 @@ END_TEST
 
 TEST_MAIN("llama-family", ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
-	ktransformers_brings_experts_layer_by_layer, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
+	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
+	ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
 	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
 	intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
