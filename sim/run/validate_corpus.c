@@ -15,11 +15,11 @@
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
 	COL_DRAM, COL_DRAM_GBPS, COL_DRAM_KIND, COL_RAM_GIB, COL_DISK, COL_THREADS, COL_FLAGS, COL_KV_DTYPE, COL_BATCH,
-	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_NOTES,
+	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_NOTES, COL_SOURCE,
 	COL_N };
 static const char *const columns[COL_N] = {"id", "group", "engine", "when", "model", "quant", "gpus", "link", "cpu",
 	"sockets", "dram", "dram_gbps", "dram_gbps_kind", "ram_gib", "disk", "threads", "flags", "kv_dtype", "batch",
-	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown", "notes"};
+	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown", "notes", "source"};
 
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
@@ -583,6 +583,7 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 		struct validate_row row = {
 			.id = src.at[COL_ID],
 			.group = src.at[COL_GROUP],
+			.source = *src.at[COL_SOURCE] ? src.at[COL_SOURCE] : src.at[COL_GROUP],
 			.engine = src.at[COL_ENGINE],
 			.model = src.at[COL_MODEL],
 			.tier = src.at[COL_TIER],
