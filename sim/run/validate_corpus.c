@@ -416,10 +416,14 @@ static bool reads_gguf(const char *engine)
 	return strstr(engine, "llama") || strcmp(engine, "ktransformers") == 0;
 }
 
-/* Recipes of single authors are taken as the nearest mix that is known. "": what the model itself has. */
+/* Types that only ik_llama.cpp has stand for recipes: hardly anyone publishes its mixes. "": what the model itself has. */
 static const char *quant_of(const struct source_row *r, bool gguf, struct text *t)
 {
-	static const char *const near[][2] = {{"iq3_k-mix", "iq3_k"}, {"dq4_k_r4", "q4_k_r4"}};
+	static const char *const near[][2] = {{"iq3_k-mix", "custom-iq3_k"}, {"iq2_k", "custom-iq2_k"},
+		{"iq2_k_r4", "custom-iq2_k_r4"}, {"iq2_kl", "custom-iq2_kl"}, {"iq3_k", "custom-iq3_k"},
+		{"iq3_k_r4", "custom-iq3_k_r4"}, {"iq3_ks", "custom-iq3_ks"}, {"iq4_k", "custom-iq4_k"},
+		{"iq4_k_r4", "custom-iq4_k_r4"}, {"iq4_ks", "custom-iq4_ks"}, {"iq4_ks_r4", "custom-iq4_ks_r4"},
+		{"iq5_k", "custom-iq5_k"}, {"iq6_k", "custom-iq6_k"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
 		if (strcmp(r->at[COL_QUANT], near[i][0]) == 0) {
