@@ -10,6 +10,7 @@
 #include "base/csv.h"
 #include "base/number.h"
 #include "hw/probe_part.h"
+#include "models/model.h"
 #include "sim/run/validate_gpu.h"
 #include "sim/run/validate_rows.h"
 
@@ -180,8 +181,8 @@ static int add_modules(struct text *t, const char *dram, const char *cpu, unsign
 		type = platform.type ? platform.type : "ddr5";
 		assume(t, "DRAM type");
 	}
+	bool same = platform.type && strncmp(platform.type, type, strlen(type)) == 0;
 	if (!rate) {
-		bool same = platform.type && strcmp(platform.type, type) == 0;
 		rate = same ? (unsigned)(platform.rate_t_s / 1e6) : strcmp(type, "ddr4") == 0 ? 3200 : 5600;
 		assume(t, "DRAM speed");
 	}
@@ -189,6 +190,8 @@ static int add_modules(struct text *t, const char *dram, const char *cpu, unsign
 		channels = platform.channels ? (unsigned)platform.channels * sockets : DEFAULT_CHANNELS;
 		assume(t, "DRAM channels");
 	}
+	if (same)
+		type = platform.type; /* registered or not */
 	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n", type, rate, channels);
 	return 0;
 }
@@ -343,9 +346,24 @@ static void add_quoted(struct text *t, const char *text)
 		add(t, *text == '\'' ? "''" : "%c", *text);
 }
 
-static void add_ollama_flags(struct text *t, const char *flags)
+/* "(52%/48% GPU/CPU)", as ollama ps prints it: the share of the model's layers that are on the GPU. */
+static int add_ollama_share(struct text *t, const char *model, double percent, struct err *err)
 {
-	const char *num = strstr(flags, "num_gpu=");
+	struct model *m;
+
+	if (model_load(model, NULL, t->arena, &m, err))
+		return -1;
+	add(t, "-ngl %.0f", percent / 100 * (m->n_layer + 1));
+	return 0;
+}
+
+static int add_ollama_flags(struct text *t, const char *flags, const char *model, struct err *err)
+{
+	const char *num = strstr(flags, "num_gpu="), *share = strchr(flags, '(');
+	double percent;
+
+	if (share && strstr(share, "GPU/CPU") && sscanf(share, "(%lf%%", &percent) == 1)
+		return add_ollama_share(t, model, percent, err);
 
 	if (num)
 		num += strlen("num_gpu=");
@@ -353,25 +371,27 @@ static void add_ollama_flags(struct text *t, const char *flags)
 		add(t, "-ngl %d", atoi(num));
 	else
 		add(t, "-ngl %s", num && strncmp(num, "all", 3) == 0 ? "all" : "auto");
+	return 0;
 }
 
 /* Of llama.cpp, its relatives and KTransformers. */
-static void add_command_flags(struct text *t, const struct source_row *r)
+static int add_command_flags(struct text *t, const struct source_row *r, struct err *err)
 {
 	const char *flags = r->at[COL_FLAGS];
 	bool kt = strcmp(r->at[COL_ENGINE], "ktransformers") == 0;
 
 	add(t, "flags: '");
-	if (strcmp(r->at[COL_ENGINE], "ollama") == 0)
-		add_ollama_flags(t, flags);
-	else
+	if (strcmp(r->at[COL_ENGINE], "ollama") != 0)
 		add_quoted(t, command_line(t, flags));
+	else if (add_ollama_flags(t, flags, r->at[COL_MODEL], err))
+		return -1;
 	add_remarks(t, flags);
 	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
 		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
 	if (*r->at[COL_WHEN] && !kt)
 		add(t, " --build %s", r->at[COL_WHEN]);
 	add(t, "'\n");
+	return 0;
 }
 
 static const char *or_else(const char *s, const char *def)
@@ -453,8 +473,8 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 		add(t, "flags: '%s'\n", validate_flexgen_flags(r->at[COL_FLAGS], t->arena));
 	else if (strcmp(engine, "zero-inference") == 0)
 		add(t, "flags: '%s'\n", validate_zero_flags(r->at[COL_FLAGS], t->arena, &t->assumed));
-	else
-		add_command_flags(t, r);
+	else if (add_command_flags(t, r, err))
+		return -1;
 	add_workload(t, r, metric);
 	return 0;
 }

@@ -91,6 +91,23 @@ system_of_notes() { # launches and waits cost more under Windows: of a small mod
 	awk '$1 > 0 && (NR == 1 || $1 < 0.99 * last) { n++ } { last = $1 } END { exit n != 3 }' "$tmp/rates" || { cat "$tmp/rates"; return 1; }
 }
 
+shares() { # of layers, as ollama ps prints them
+	{
+		echo 'none,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=0,,1,16,4,0,decode_tok_s,10,A,'
+		echo 'some,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=auto (38%/62% GPU/CPU),,1,16,4,0,decode_tok_s,10,A,'
+		echo 'same,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=14,,1,16,4,0,decode_tok_s,10,A,'
+	} | corpus # of 36 layers and the output
+	[ "$(field some predicted)" = "$(field same predicted)" ] && [ "$(field some predicted)" != "$(field none predicted)" ]
+}
+
+registered() { # a server's DDR4 gives less of its peak than a desktop's
+	{
+		row desktop none '' ryzen-7-5800x 1 ddr4-3200x2
+		row server none '' epyc-7742 1 ddr4-3200x2
+	} | corpus
+	awk "BEGIN { exit !($(field server predicted) < 0.9 * $(field desktop predicted)) }"
+}
+
 not_run() {
 	{
 		row many '24*t4' '' '' '' ''
@@ -108,5 +125,7 @@ ok 'modules: those of the platform' modules
 ok 'chips and modules with their processors' module_of_both
 ok 'drives' drives
 ok 'the system that the notes name' system_of_notes
+ok 'shares of layers' shares
+ok 'registered modules' registered
 ok 'what is not run says why' not_run
 finish
