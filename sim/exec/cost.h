@@ -40,6 +40,7 @@ struct cost_rate {
 
 struct cost_cpu {
 	struct hw_num read;           /* share of the DRAM rate, all threads */
+	struct hw_num begin_s;        /* until the threads have come into an expert's matrices */
 	struct hw_num read_experts;   /* of that, what reads of single experts reach; 0: all of it */
 	struct hw_num dot_experts;    /* of the rates below, what products of many rows with experts reach; 0: all of it */
 	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
@@ -50,6 +51,8 @@ struct cost_cpu {
 	struct hw_num far_bound;      /* pages and threads spread over the sockets */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
+	struct hw_num early_state_bytes_s; /* of recurrent state, updated by a graph of operations; 0: by one that reads and
+	                                 writes it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
 	struct hw_num tile_rows;      /* from so many queries on a 16-bit cache is read by tiles */
 	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */
@@ -69,6 +72,7 @@ struct cost {
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
+	struct hw_num gpu_early_state;            /* times that recurrent state is read or written by a graph of operations */
 	struct hw_num gpu_launch_s;               /* from one to the next where the host launches and nothing hides it; 0: the device's */
 	struct hw_num paging;                     /* of what paging reads, the share that was wanted; 0: it does not page */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */

@@ -37,6 +37,7 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	t.dram_bytes_s = dram * hw_num_value(&c->read) * team_sockets(c, cpu->sockets, binding);
 	if (alone > 0 && alone * busy < t.dram_bytes_s)
 		t.dram_bytes_s = alone * busy;
+	t.threads = n;
 	t.workers = busy;
 	if (second > 0)
 		t.workers *= 1 + (hw_num_value(&c->all_threads) - 1) * second / (hardware - cores);
@@ -92,10 +93,15 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 	else
 		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +
 			hw_num_value(&c->entry_cycles);
+	double workers = t->workers;
+	if (t->attention_share > 0) {
+		/* A head's query is one thread's, and the last round may be of few. */
+		double rows = queries * l->n_head;
+		workers *= t->attention_share * rows / (ceil(rows / t->threads) * t->threads);
+	}
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,
-		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers) /
-			(t->attention_share > 0 ? t->attention_share : 1),
+		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * workers),
 	};
 }
 

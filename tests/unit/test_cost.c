@@ -236,6 +236,11 @@ START_TEST(attention)
 	assert_close(tiles.dot_s, 777 * 32 * 256 / f16.many.measured * cycle_s, 1e-12);
 	assert_close(small.dot_s, 777 * 32 * (entry + 256 / q8.one.measured) * cycle_s, 1e-12);
 	ck_assert_double_gt(small.dot_s, one.dot_s); /* half the bytes, more work */
+	/* In old builds 32 heads keep 16 threads busy twice, 24 threads as long. */
+	t.attention_share = 0.25;
+	assert_close(cost_cpu_attention(&c->cpu, &t, l, KVCACHE_SAME(type("f16")), 1e6, 777, 1).dot_s, 4 * one.dot_s, 1e-12);
+	t.threads = t.workers = 24;
+	assert_close(cost_cpu_attention(&c->cpu, &t, l, KVCACHE_SAME(type("f16")), 1e6, 777, 1).dot_s, 4 * one.dot_s, 1e-12);
 }
 END_TEST
 
