@@ -51,6 +51,7 @@ static const struct field {
 	{"gpu", "early_state", UNIT_PLAIN, offsetof(struct cost, gpu_early_state), false, IF_SAID},
 	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, IF_SAID},
 	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, IF_SAID},
+	{"host", "unexplained", UNIT_FRACTION, offsetof(struct cost, unexplained), false, IF_SAID},
 	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, NEEDED},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, WITH_GROUP},
 	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, IF_SAID},

@@ -25,6 +25,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
+/* Of the rate of such memory: modules of a platform differ by this much from its usual ones, and some slots are empty. */
+#define SPREAD_UNSTATED_DRAM "25%"
 /* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
 #define DEFAULT_RAM_RESERVED "4GiB"
 #define DEFAULT_QUANT "q4_k_m"
@@ -182,6 +184,7 @@ static int add_modules(struct text *t, const char *dram, const char *cpu, unsign
 		assume(t, "DRAM type");
 	}
 	bool same = platform.type && strncmp(platform.type, type, strlen(type)) == 0;
+	bool unsure = !rate || !channels;
 	if (!rate) {
 		rate = same ? (unsigned)(platform.rate_t_s / 1e6) : strcmp(type, "ddr4") == 0 ? 3200 : 5600;
 		assume(t, "DRAM speed");
@@ -192,7 +195,8 @@ static int add_modules(struct text *t, const char *dram, const char *cpu, unsign
 	}
 	if (same)
 		type = platform.type; /* registered or not */
-	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n", type, rate, channels);
+	add(t, ", part: %s, rate: %uMT/s, channels: %u%s}\n", type, rate, channels,
+		unsure ? ", bandwidth: {spread: " SPREAD_UNSTATED_DRAM "}" : "");
 	return 0;
 }
 
