@@ -58,6 +58,7 @@ static const int group_nodes[MODEL_GROUP_N] = {
 
 /* On a CPU as well, but there nothing is fused: by build_layer_attn and build_moe_ffn of the same commit. */
 #define QK_NORM_NODES 4      /* two norms and their factors */
+#define MLA_KERNELS 9        /* on a GPU, norms fused */
 #define MLA_NODES 12         /* more than of plain attention: two low ranks with norms, absorbed heads, concatenations */
 #define ROUTER_CPU_NODES 9   /* … the sum and the division apart */
 #define EXPERT_CPU_NODES 4   /* up, gate, glu, down; the rest goes where the next layer is */
@@ -70,8 +71,9 @@ const char *const llamacpp_load_choices[] = {"mmap", "none", NULL};
 enum { SPLIT_LAYER, SPLIT_NONE, SPLIT_ROW };
 const char *const llamacpp_split_choices[] = {"layer", "none", "row", NULL};
 const char *const llamacpp_numa_choices[] = {"none", "distribute", "isolate", "numactl", NULL};
-/* numactl: as it was told to, which is to interleave in every guide to several sockets. */
-static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_SPREAD, COST_ISOLATED, COST_SPREAD};
+/* distribute pins threads, but pages lie where loading or the prompt touched them (issue 11744). numactl: as it was told
+   to, which is to interleave in every guide to several sockets. */
+static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_UNBOUND, COST_ISOLATED, COST_SPREAD};
 
 static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
 static const struct engine_alias llamacpp_alias[] = {LLAMACPP_ALIASES};
@@ -691,6 +693,18 @@ static void read_policy(struct llamacpp *s)
 	}
 }
 
+/* What is counted as kernels of a group took longer before the small ones among them were fused. */
+static const struct cost *cost_then(const struct cost *now, bool fused, struct arena *a)
+{
+	struct cost *then;
+
+	if (fused || !(hw_num_value(&now->gpu_early_kernel_s) > 0))
+		return now;
+	then = cost_copy(now, a);
+	then->gpu_kernel_s = then->gpu_early_kernel_s;
+	return then;
+}
+
 void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_job *job, const struct placement *p,
 	struct arena *a)
 {
@@ -699,7 +713,7 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 
 	s->fork = fork;
 	s->flags = job->flags;
-	s->cost = job->cost;
+	s->cost = cost_then(job->cost, is_since(s->flags, fork->fused_from), a);
 	s->graphs = is_since(s->flags, fork->graphs_from);
 	s->whole = is_since(s->flags, fork->whole_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
@@ -870,6 +884,8 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 
 	if (group == MODEL_EXPERTS && s->flags->fmoe)
 		nodes = FUSED_EXPERT_NODES;
+	if (group == MODEL_ATTN && s->chain.x->placement->model->layers[layer].mla_dim_k)
+		nodes += MLA_KERNELS;
 
 	for (int i = 0; i < g->n; i++)
 		params += (double)g->part[i].params;
@@ -991,7 +1007,8 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 
 static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
-	.whole_from = "2024-04", .tiles_from = "2026-01", .delta_from = "2026-04"};
+	.whole_from = "2024-04", .tiles_from = "2026-01", .delta_from = "2026-04",
+	.fused_from = "2025-10"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -35,6 +35,7 @@ struct llamacpp_fork {
 	const char *tiles_from;   /* from then on attention on the CPU is what hw/kernels says, before its `early` share; NULL:
 	                             always */
 	const char *delta_from;   /* from then on a step of recurrent state is one operation */
+	const char *fused_from;   /* from then on small kernels of a GPU are fused: norms, routing, gates, sums of experts */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
 	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
 	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */

@@ -7,7 +7,7 @@
 /* Layers go to the GPU as a whole, and its llama.cpp is some months old (ollama/ollama pull request 16150). */
 static const struct llamacpp_fork bundled = {
 	.graphs_from = "2026-03", .latent_from = "2025-07", .windows_from = "2025-07", .whole_from = "2024-06",
-	.tiles_from = "2026-03", .delta_from = "2026-07"};
+	.tiles_from = "2026-03", .delta_from = "2026-07", .fused_from = "2026-01"};
 
 static int ollama_adapt(const void *flags, struct model *m, struct err *err)
 {

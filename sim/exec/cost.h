@@ -47,8 +47,8 @@ struct cost_cpu {
 	struct hw_num few_rows;       /* so many are multiplied one by one, */
 	struct hw_num many_rows;      /* from so many on they are multiplied together */
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
-	struct hw_num far_unbound;    /* what a further socket's memory adds to the first one's rate: no --numa, */
-	struct hw_num far_bound;      /* pages and threads spread over the sockets */
+	struct hw_num unbound;        /* of one socket's rate, what threads of all reach of pages that lie as they fell */
+	struct hw_num far_bound;      /* what a further socket adds to the first one's rate: pages and threads spread */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
 	struct hw_num early_state_bytes_s; /* of recurrent state, updated by a graph of operations; 0: by one that reads and
@@ -69,6 +69,7 @@ struct cost {
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
+	struct hw_num gpu_early_kernel_s;         /* the same before an engine fused them; 0: as now */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */

@@ -15,9 +15,11 @@ static double team_clock_hz(const struct hw_device *cpu, double busy)
 /* The share of all sockets' DRAM rate that threads on all of them reach. */
 static double team_sockets(const struct cost_cpu *c, unsigned sockets, enum cost_binding binding)
 {
-	double far = hw_num_value(binding == COST_SPREAD ? &c->far_bound : &c->far_unbound);
-
-	return binding == COST_ISOLATED ? 1.0 / sockets : (1 + (sockets - 1) * far) / sockets;
+	if (sockets < 2 || binding == COST_ISOLATED)
+		return 1.0 / sockets;
+	if (binding == COST_UNBOUND)
+		return hw_num_value(&c->unbound) / sockets;
+	return (1 + (sockets - 1) * hw_num_value(&c->far_bound)) / sockets;
 }
 
 struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine *m, const struct hw_device *cpu,

@@ -132,6 +132,28 @@ static double hybrid(const char *engine, const char *flags, const char *sets)
 	return run(text, sets, false).value[RESULT_DECODE_TOK_S];
 }
 
+/* 48 layers of 26 kernels and three at the end: each a microsecond longer before they were fused. */
+START_TEST(small_kernels_were_not_always_fused)
+{
+	double then = 1 / decode("llama.cpp", "-ngl 99 --build 2025-09", NULL), now = 1 / decode("llama.cpp", "-ngl 99 --build 2025-10", NULL);
+
+	ck_assert_msg(then - now > 0.9e-3 && then - now < 1.5e-3, "%g", then - now);
+}
+END_TEST
+
+/* Pages of two sockets lie as they fell, unless they were spread. */
+START_TEST(sockets_want_a_policy)
+{
+	static const char two[] = "machine=dual-xeon6454s-rtx4090";
+	double none = decode("llama.cpp", "-ngl 99 -cmoe", two), spread = decode("llama.cpp", "-ngl 99 -cmoe --numa numactl", two);
+
+	ck_assert_msg(spread > 1.15 * none, "%g and %g", spread, none);
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa distribute", two), none, 1e-12);
+	/* Threads of both read as much as one socket's own, more or less. */
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa isolate", two), none, 0.2);
+}
+END_TEST
+
 /* 30 of 40 layers keep a state of 2 MiB, which some twenty operations passed over until one did it. */
 START_TEST(recurrent_state_was_slow_on_a_cpu)
 {
@@ -191,7 +213,7 @@ START_TEST(quantised_keys_alone)
 }
 END_TEST
 
-TEST_MAIN("llama-family", recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
+TEST_MAIN("llama-family", small_kernels_were_not_always_fused, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, a_file_larger_than_ram_is_paged)
