@@ -7,6 +7,7 @@
  *	q4_k_m+imatrix             made with an importance matrix, which changes some of them
  *	gptq-int4-g128, fp8 …      a checkpoint's format (mix_checkpoint.c)
  *	ud-q2_k_xl, q6_k_l …       mixes of unsloth and bartowski (mix_ud.c)
+ *	custom-iq4_k_r4 …          as files for ik_llama.cpp are published (mix_ud.c)
  *	f32, f16, bf16             every tensor has the type
  *	q4_k, iq3_k_r4 …           any other type: every matrix that llama-quantize would touch has it, as
  *with
@@ -206,7 +207,6 @@ static const struct {
 } recipes[] = {
 	{"iq3_k-mix",
 		"is a recipe of its author, tensor by tensor; iq3_k is ik_llama.cpp's mix of that name"},
-	{"dq4_k_r4", "is a recipe of its author, tensor by tensor; q4_k_r4 is ik_llama.cpp's nearest mix"},
 };
 
 /* "mostly Q4_K - Medium" and "IQ4_XS - 4.25 bpw" of llama.cpp's logs become q4_k_m and iq4_xs. */

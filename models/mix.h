@@ -5,7 +5,7 @@
  *	mix_ggml.c        llama.cpp's llama-quantize
  *	mix_ik.c          ik_llama.cpp's
  *	mix_checkpoint.c  what PyTorch programs load
- *	mix_ud.c          unsloth's dynamic quants, bartowski's _L and _XL
+ *	mix_ud.c          unsloth's dynamic quants, bartowski's _L and _XL, recipes for ik_llama.cpp, recipes for ik_llama.cpp
  *
  * Each file gives types to all tensors when it knows the name, and lists the names it knows.
  */

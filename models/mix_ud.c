@@ -9,6 +9,12 @@
  * larger one, the rest is much like q4_k_m or better, MLA's two matrices a head are q8_0. Held against
  * published sizes in tests/unit/test_mix.c. Where rows are no multiple of 256 (Qwen3.8-Flash-Next), down has
  * `down_narrow`, as read from headers. Dense models: the _m of the name.
+ *
+ * Files of large MoE models for ik_llama.cpp are made with --custom-q rather than by its mixes: up and gate of
+ * routed experts have the type of the name, down the next larger one, all else q8_0 or, since Qwen3, when _r4 went
+ * out of use, about six bits. The rule is ubergarm's (ggml-org/llama.cpp pull request 12511, ikawrakow/ik_llama.cpp
+ * discussion 258 and pull request 624); dq4_k_r4 is anikifoss's. Held against published sizes in
+ * tests/unit/test_mix.c.
  */
 #include "models/mix.h"
 
@@ -46,6 +52,19 @@ static const struct ud {
 	{"ud-q5_k_xl", "q5_k_m", "q5_k", "q5_k", "q6_k", "q8_0", "q6_k"},
 	{"ud-q6_k_xl", "q6_k", "q6_k", "q6_k", "q8_0", "q8_0", "q8_0"},
 	{"ud-q8_k_xl", "q8_0", "q8_0", "q8_0", "q8_0", NULL, "bf16"},
+	{"custom-iq2_k", "iq2_k", "iq2_k", "iq3_k", "iq3_k", "iq4_nl", "q6_k"},
+	{"custom-iq2_k_r4", "iq2_k_r4", "iq2_k_r4", "iq3_k_r4", "iq3_k_r4", NULL, "q8_0"},
+	{"custom-iq2_kl", "iq2_kl", "iq2_kl", "iq3_ks", "iq3_ks", "iq4_nl", "q6_k"},
+	{"custom-iq3_k", "iq3_k", "iq3_k", "iq4_k", "iq4_k", "iq4_nl", "q6_k"},
+	{"custom-iq3_k_r4", "iq3_k_r4", "iq3_k_r4", "iq4_k_r4", "iq4_k_r4", NULL, "q8_0"},
+	{"custom-iq3_ks", "iq3_ks", "iq3_ks", "iq4_ks", "iq4_ks", "iq4_nl", "q6_k"},
+	{"custom-iq4_k", "iq4_k", "iq4_k", "iq5_k", "iq5_k", "q6_0", "q6_k"},
+	{"custom-iq4_k_r4", "iq4_k_r4", "iq4_k_r4", "iq5_k_r4", "iq5_k_r4", NULL, "q8_0"},
+	{"custom-iq4_ks", "iq4_ks", "iq4_ks", "iq5_ks", "iq5_ks", "q6_0", "q6_k"},
+	{"custom-iq4_ks_r4", "iq4_ks_r4", "iq4_ks_r4", "iq5_ks_r4", "iq5_ks_r4", NULL, "q8_0"},
+	{"custom-iq5_k", "iq5_k", "iq5_k", "iq6_k", "iq6_k", "q8_0", "q6_k"},
+	{"custom-iq6_k", "iq6_k", "iq6_k", "q8_0", "q8_0", NULL, "q6_k"},
+	{"dq4_k_r4", "q4_k_r4", "q4_k_r4", "q6_k_r4", "q6_k_r4", NULL, "q8_0"},
 };
 /* clang-format on */
 
@@ -91,7 +110,8 @@ static void apply_ud(struct build *b, const struct ud *u)
 	for (size_t i = 0; i < b->n; i++)
 		moe |= b->at[i].group == MODEL_EXPERTS;
 	if (!moe) {
-		mix_ggml(b, u->dense, true);
+		if (!mix_ggml(b, u->dense, true) && !mix_ik(b, u->dense, true))
+			BUG("no mix '%s'", u->dense);
 		return;
 	}
 	if (!strcmp(u->rest, "bf16"))

@@ -176,6 +176,19 @@ struct kt {
 	int n_gpus, gpu[MAX_GPUS];
 };
 
+/* Each socket has a copy of the experts (USE_NUMA) where RAM holds as many; kt-kernel gives each its rows instead. */
+static enum cost_binding binding(const struct kt_flags *f, const struct placement *p, const struct hw_device *cpu)
+{
+	const struct model *m = p->model;
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < m->n_tensors; i++)
+		if (m->tensors[i].group == MODEL_EXPERTS)
+			bytes += m->tensors[i].bytes;
+	bool copies = cpu->sockets * bytes <= p->machine->memories[cpu->memory].capacity_bytes;
+	return *f->method || copies ? COST_SPREAD : COST_UNBOUND;
+}
+
 static void *kt_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
 {
 	struct kt *s = arena_new(a, struct kt);
@@ -184,7 +197,8 @@ static void *kt_state_new(const struct engine_job *job, const struct placement *
 	s->flags = job->flags;
 	s->cost = job->cost;
 	s->n_gpus = find_gpus(job, s->gpu);
-	s->team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->threads, COST_SPREAD);
+	s->team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->threads,
+		binding(s->flags, p, cpu));
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s);
 	return s;

@@ -62,12 +62,24 @@ static const int group_nodes[MODEL_GROUP_N] = {
 	[MODEL_OUTPUT] = 3, /* norm, mul, logits */
 };
 
+/* On a CPU as well, but there nothing is fused: by build_layer_attn and build_moe_ffn of the same commit. */
+#define QK_NORM_NODES 4      /* two norms and their factors */
+#define MLA_KERNELS 9        /* on a GPU, norms fused */
+#define MLA_NODES 12         /* more than of plain attention: two low ranks with norms, absorbed heads, concatenations */
+#define ROUTER_CPU_NODES 9   /* … the sum and the division apart */
+#define EXPERT_CPU_NODES 4   /* up, gate, glu, down; the rest goes where the next layer is */
+#define FUSED_EXPERT_CPU_NODES 2
+/* Of a recurrent layer besides its matrices: gates, convolution, norms, update; as a graph of operations the last is many. */
+#define STATE_NODES 11
+#define EARLY_STATE_NODES 23 /* ggml-org/llama.cpp pull request 20091 */
+
 const char *const llamacpp_load_choices[] = {"mmap", "none", NULL};
 enum { SPLIT_LAYER, SPLIT_NONE, SPLIT_ROW };
 const char *const llamacpp_split_choices[] = {"layer", "none", "row", NULL};
 const char *const llamacpp_numa_choices[] = {"none", "distribute", "isolate", "numactl", NULL};
-/* numactl: as it was told to, which is to interleave in every guide to several sockets. */
-static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_SPREAD, COST_ISOLATED, COST_SPREAD};
+/* distribute pins threads, but pages lie where loading or the prompt touched them (issue 11744). numactl: as it was told
+   to, which is to interleave in every guide to several sockets. */
+static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_UNBOUND, COST_ISOLATED, COST_SPREAD};
 
 static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
 static const struct engine_alias llamacpp_alias[] = {LLAMACPP_ALIASES};
@@ -632,6 +644,36 @@ struct llamacpp {
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
 };
 
+static bool has_tensor(const struct model *m, const struct model_layer *l, const char *part)
+{
+	for (int i = 0; i < l->n_tensors; i++)
+		if (strstr(m->tensors[l->first_tensor + i].name, part))
+			return true;
+	return false;
+}
+
+/* Barriers of a CPU in one group of a layer. */
+static int cpu_nodes(const struct llamacpp *s, enum model_group group, int layer)
+{
+	const struct placement *p = s->chain.x->placement;
+	const struct model *m = p->model;
+	const struct model_layer *l = layer < (int)m->n_layer ? &m->layers[layer] : NULL;
+	int nodes = group_nodes[group];
+
+	if (!l)
+		return nodes;
+	if (group == MODEL_ATTN)
+		return nodes + (l->mla_dim_k ? MLA_NODES : has_tensor(m, l, "attn_q_norm") ? QK_NORM_NODES : 0);
+	if (group == MODEL_ROUTER)
+		return ROUTER_CPU_NODES;
+	if (group != MODEL_EXPERTS)
+		return nodes;
+	nodes = s->flags->fmoe ? FUSED_EXPERT_CPU_NODES : EXPERT_CPU_NODES;
+	if (p->machine->devices[p->kv[layer].device].kind == HW_DEVICE_CPU)
+		nodes += s->fork->ik ? 2 : 1 + (int)l->n_expert_used; /* weighed, added one by one or by one operation */
+	return nodes;
+}
+
 /* "26,0,27,0": operations that never (0) or always (1) go to the GPU when their weights are in RAM, by their numbers in
    ggml. */
 static void read_policy(struct llamacpp *s)
@@ -666,11 +708,15 @@ static const struct cost *cost_then(const struct llamacpp_fork *fork, const stru
 	bool early_gpu = fork->mmq_from && !is_since(f, fork->mmq_from);
 	bool early_cpu = fork->blocks_from && !is_since(f, fork->blocks_from);
 	bool early_experts = hw_num_value(&job->cost->gpu_early_experts) > 0 && fork->experts_from && !is_since(f, fork->experts_from);
+	/* What is counted as kernels of a group took longer before the small ones among them were fused. */
+	bool unfused = hw_num_value(&job->cost->gpu_early_kernel_s) > 0 && !is_since(f, fork->fused_from);
 	struct cost *cost;
 
-	if (!early_gpu && !early_cpu && !early_experts)
+	if (!early_gpu && !early_cpu && !early_experts && !unfused)
 		return job->cost;
 	cost = cost_copy(job->cost, a);
+	if (unfused)
+		cost->gpu_kernel_s = cost->gpu_early_kernel_s;
 	if (early_experts)
 		cost->gpu_experts.measured *= hw_num_value(&cost->gpu_early_experts);
 	for (int k = COST_16BIT + 1; k < COST_CLASS_N && early_gpu; k++)
@@ -740,7 +786,7 @@ static double dealt_share(const struct llamacpp *s, double workers)
 
 /* One group, or one matrix of it, on one device. */
 static op_ref multiply(struct llamacpp *s, int device, enum model_group group, const struct quant_type *type,
-	double bytes, double flops, int nodes, op_ref after)
+	double bytes, double flops, int nodes, double experts, op_ref after)
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
@@ -751,6 +797,8 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 		where.team.many_share *= dealt_share(s, where.team.workers);
 	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 
+	if (where.device->kind == HW_DEVICE_CPU)
+		work.latency_s += experts * hw_num_value(&s->cost->cpu.begin_s);
 	return exec_kernel(x, device, &work, after, 0);
 }
 
@@ -785,14 +833,14 @@ static void multiply_divided(struct llamacpp *s, const struct model_tensor *t, i
 		if (bytes <= 0)
 			continue;
 		if (device == gather) {
-			done = exec_join(x, done, multiply(s, device, t->group, t->type, bytes, flops, nodes, begin));
+			done = exec_join(x, done, multiply(s, device, t->group, t->type, bytes, flops, nodes, 0, begin));
 			continue;
 		}
 		submitted = exec_wait(x, hw_num_value(&s->cost->copy_submit_s), submitted);
 		exec_moves(x, EXEC_HIDDEN);
 		op_ref at = exec_copy(x, home, memory, input_bytes, true, submitted, 0);
 		exec_moves(x, EXEC_WEIGHTS);
-		at = multiply(s, device, t->group, t->type, bytes, flops, 1, at);
+		at = multiply(s, device, t->group, t->type, bytes, flops, 1, 0, at);
 		exec_moves(x, EXEC_HIDDEN);
 		done = exec_join(x, done, exec_copy(x, memory, home, n * outputs * HIDDEN_ELEMENT_BYTES, true, at, 0));
 		exec_moves(x, EXEC_WEIGHTS);
@@ -838,12 +886,12 @@ static void multiply_there(struct llamacpp *s, enum model_group group, const str
 	exec_moves(s->chain.x, EXEC_HIDDEN);
 	fetch(s, part->spot.memory, gpu, crossing[0] * share_of_group, true);
 	exec_moves(s->chain.x, EXEC_WEIGHTS);
-	s->chain.last = multiply(s, s->gpu, group, part->type, bytes, flops, (int)lround(n), s->chain.last);
+	s->chain.last = multiply(s, s->gpu, group, part->type, bytes, flops, (int)lround(n), 0, s->chain.last);
 	exec_moves(s->chain.x, EXEC_HIDDEN);
 	fetch(s, gpu, part->spot.memory, crossing[1] * share_of_group, true);
 	/* Norms, activations and sums read what came back, and write and read it once more. */
 	s->chain.last = multiply(s, part->spot.device, group, f32, READ_BETWEEN * crossing[1] * share_of_group, 0,
-		group_nodes[group], s->chain.last);
+		cpu_nodes(s, group, exec_tag_layer(s->chain.x->label)), 0, s->chain.last);
 	exec_moves(s->chain.x, EXEC_WEIGHTS);
 }
 
@@ -909,23 +957,48 @@ static void multiply_rows(struct llamacpp *s, enum model_group group, double flo
 	}
 }
 
+/* A recurrent layer's step, where its state is. What it takes in a prompt, chunk by chunk, is not known. */
+static void run_state(struct llamacpp *s, int layer)
+{
+	struct exec *x = s->chain.x;
+	const struct placement *p = x->placement;
+	const struct model_layer *l = &p->model->layers[layer];
+	int device = p->kv[layer].device;
+	double rows = (double)s->chain.step->n_tokens;
+
+	if (!l->state_bytes || s->chain.step->phase == TRACE_PREFILL)
+		return;
+	move_to(s, device);
+	s->cpu_worked |= p->machine->devices[device].kind == HW_DEVICE_CPU;
+	bool early = !is_since(s->flags, s->fork->delta_from);
+	struct kernel_place where = on(s, &p->machine->devices[device]);
+	struct platform_work work = kernel_state(&where, rows * (double)l->state_bytes, rows * l->state_flops,
+		early ? EARLY_STATE_NODES : STATE_NODES, early);
+	enum exec_of before = exec_moves(x, EXEC_CACHE);
+	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
+	exec_moves(x, before);
+}
+
 static void run_group(void *state, const struct place_group *g, enum model_group group, double share,
 	double flops_per_param, double times)
 {
 	struct llamacpp *s = state;
 	const struct hw_machine *hw = s->chain.x->placement->machine;
-
-	int nodes = group_nodes[group];
+	const struct model *m = s->chain.x->placement->model;
+	int layer = exec_tag_layer(s->chain.x->label), nodes = group_nodes[group], barriers = cpu_nodes(s, group, layer);
 	uint64_t cpu_bytes = 0;
 	bool rows = false;
-
-	for (int i = 0; i < g->n; i++)
-		cpu_bytes += hw->devices[g->part[i].spot.device].kind == HW_DEVICE_CPU ? g->part[i].bytes : 0;
+	double params = 0;
 
 	if (group == MODEL_EXPERTS && s->flags->fmoe)
 		nodes = FUSED_EXPERT_NODES;
+	if (group == MODEL_ATTN && layer < (int)m->n_layer && m->layers[layer].mla_dim_k)
+		nodes += MLA_KERNELS;
 
-	(void)times; /* one kernel for all experts */
+	for (int i = 0; i < g->n; i++) {
+		params += (double)g->part[i].params;
+		cpu_bytes += hw->devices[g->part[i].spot.device].kind == HW_DEVICE_CPU ? g->part[i].bytes : 0;
+	}
 	for (int i = 0; i < g->n; i++) {
 		const struct place_part *part = &g->part[i];
 		int device = part->spot.device;
@@ -955,12 +1028,15 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		}
 		move_to(s, device);
 		s->cpu_worked |= hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED;
-		s->chain.last = multiply(s, device, group, type, bytes, flops_per_param * (double)part->params, nodes,
-			s->chain.last);
-		nodes = 0;
+		s->chain.last = multiply(s, device, group, type, bytes, flops_per_param * (double)part->params,
+			hw->devices[device].kind == HW_DEVICE_CPU ? barriers : nodes,
+			group == MODEL_EXPERTS ? times * (double)part->params / params : 0, s->chain.last);
+		nodes = barriers = 0;
 	}
 	if (rows)
 		multiply_rows(s, group, flops_per_param, nodes);
+	if (group == MODEL_ATTN && layer < (int)m->n_layer)
+		run_state(s, layer);
 }
 
 /* Many rows attend to unpacked heads of a latent cache (-mla 2 and 3). */
@@ -1112,7 +1188,9 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 
 static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
-	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09", .mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09"};
+	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
+	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
+	.delta_from = "2026-04", .fused_from = "2025-10"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

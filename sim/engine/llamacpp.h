@@ -35,6 +35,8 @@ struct llamacpp_fork {
 	const char *used_from;    /* from then on of experts in RAM those alone cross the link that some row chose */
 	const char *tiles_from;   /* from then on attention on the CPU is what hw/kernels says, before its `early` share; NULL:
 	                             always */
+	const char *delta_from;   /* from then on a step of recurrent state is one operation */
+	const char *fused_from;   /* from then on small kernels of a GPU are fused: norms, routing, gates, sums of experts */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
 	const char *overrides_pinned_from; /* from then on weights that an override keeps in RAM may be in pinned memory */
 	bool overrides_unmap;     /* then they are, mapped or not */

@@ -4,6 +4,28 @@
  */
 #include "sim/engine/llamacpp.h"
 
+/* Layers go to the GPU as a whole, and its llama.cpp is some months old (ollama/ollama pull request 16150). */
+static const struct llamacpp_fork bundled = {
+	.graphs_from = "2026-03", .latent_from = "2025-07", .windows_from = "2025-07", .whole_from = "2024-06",
+	.tiles_from = "2026-03", .delta_from = "2026-07", .fused_from = "2026-01"};
+
+static int ollama_adapt(const void *flags, struct model *m, struct err *err)
+{
+	(void)err;
+	llamacpp_adapt(&bundled, flags, m);
+	return 0;
+}
+
+static int ollama_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+{
+	return llamacpp_place(&bundled, job, p, a, err);
+}
+
+static void *ollama_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
+{
+	return llamacpp_state_new(&bundled, job, p, a);
+}
+
 static const struct param ollama_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
 
 static const struct engine_alias ollama_alias[] = {
@@ -33,8 +55,8 @@ const struct engine_ops engine_ollama = {
 	.overheads = true,
 	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,
-	.adapt = llamacpp_mainline_adapt,
-	.place = llamacpp_mainline_place,
-	.state_new = llamacpp_mainline_state_new,
+	.adapt = ollama_adapt,
+	.place = ollama_place,
+	.state_new = ollama_state_new,
 	.lower = llamacpp_lower,
 };

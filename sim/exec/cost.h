@@ -41,18 +41,21 @@ struct cost_rate {
 
 struct cost_cpu {
 	struct hw_num read;           /* share of the DRAM rate, all threads */
+	struct hw_num begin_s;        /* until the threads have come into an expert's matrices */
 	struct hw_num read_experts;   /* of that, what reads of single experts reach; 0: all of it */
 	struct hw_num dot_experts;    /* of the rates below, what products of many rows with experts reach; 0: all of it */
 	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
 	struct hw_num few_rows;       /* so many are multiplied one by one, */
 	struct hw_num many_rows;      /* from so many on they are multiplied together */
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
-	struct hw_num far_unbound;    /* what a further socket's memory adds to the first one's rate: no --numa, */
-	struct hw_num far_bound;      /* pages and threads spread over the sockets */
-	struct hw_num far_many;       /* what a further socket adds to products of many rows; 0: all */
+	struct hw_num unbound;        /* of one socket's rate, what threads of all reach of pages that lie as they fell */
+	struct hw_num far_bound;      /* what a further socket adds to the first one's rate: pages and threads spread */
+	struct hw_num far_many;       /* the same in products of many rows; 0: all of it */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
 	struct hw_num early_attention_many; /* the same, of many queries; 0: all */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
+	struct hw_num early_state_bytes_s; /* of recurrent state, updated by a graph of operations; 0: by one that reads and
+	                                 writes it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
 	struct hw_num tile_rows;      /* from so many queries on a 16-bit cache is read by tiles */
 	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */
@@ -74,10 +77,13 @@ struct cost {
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
+	struct hw_num gpu_early_kernel_s;         /* the same before an engine fused them; 0: as now */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
+	struct hw_num gpu_early_state;            /* times that recurrent state is read or written by a graph of operations */
 	struct hw_num gpu_launch_s;               /* from one to the next where the host launches and nothing hides it; 0: the device's */
+	struct hw_num unexplained;                /* deviation of measured times that no constant's spread covers */
 	struct hw_num paging;                     /* of what paging reads, the share that was wanted; 0: it does not page */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
 	struct hw_num step_old_s;                 /* the same in old builds */

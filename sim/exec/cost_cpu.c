@@ -15,9 +15,11 @@ static double team_clock_hz(const struct hw_device *cpu, double busy)
 /* The share of all sockets' DRAM rate that threads on all of them reach. */
 static double team_sockets(const struct cost_cpu *c, unsigned sockets, enum cost_binding binding)
 {
-	double far = hw_num_value(binding == COST_SPREAD ? &c->far_bound : &c->far_unbound);
-
-	return binding == COST_ISOLATED ? 1.0 / sockets : (1 + (sockets - 1) * far) / sockets;
+	if (sockets < 2 || binding == COST_ISOLATED)
+		return 1.0 / sockets;
+	if (binding == COST_UNBOUND)
+		return hw_num_value(&c->unbound) / sockets;
+	return (1 + (sockets - 1) * hw_num_value(&c->far_bound)) / sockets;
 }
 
 /* The same of their arithmetic on many rows: as few sockets work as have cores for the threads. */
@@ -49,6 +51,7 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	t.dram_bytes_s = dram * hw_num_value(&c->read) * team_sockets(c, cpu->sockets, binding);
 	if (alone > 0 && alone * busy < t.dram_bytes_s)
 		t.dram_bytes_s = alone * busy;
+	t.threads = n;
 	t.workers = busy;
 	if (second > 0)
 		t.workers *= 1 + (hw_num_value(&c->all_threads) - 1) * second / (hardware - cores);
@@ -108,9 +111,15 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 	else
 		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +
 			hw_num_value(&c->entry_cycles);
+	double workers = t->workers;
+	if (share > 0) {
+		/* A head's query is one thread's, and the last round may be of few. */
+		double rows = queries * l->n_head;
+		workers *= share * rows / (ceil(rows / t->threads) * t->threads);
+	}
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,
-		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * t->workers) / (share > 0 ? share : 1),
+		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * workers),
 	};
 }
 

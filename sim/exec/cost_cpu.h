@@ -31,7 +31,8 @@ enum cost_binding {
 
 /* The threads that compute together. */
 struct cost_team {
-	double workers;      /* cores' worth of threads */
+	double threads;      /* as many as there are */
+	double workers;      /* cores' worth of them */
 	double clock_hz;     /* of each */
 	double dram_bytes_s; /* that they reach together */
 	double barrier_s;    /* at the end of each operation */

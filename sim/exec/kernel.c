@@ -82,6 +82,19 @@ struct platform_work kernel_multiply(const struct kernel_place *k, const struct 
 	return on_gpu(k, type, hw_num_value(&k->cost->gpu_read[class]), multiply, bytes, flops, nodes);
 }
 
+struct platform_work kernel_state(const struct kernel_place *k, double bytes, double flops, double nodes, bool early)
+{
+	const struct cost *c = k->cost;
+	double graph = hw_num_value(&c->cpu.early_state_bytes_s), passes = early ? hw_num_value(&c->gpu_early_state) : 0;
+
+	if (k->device->kind == HW_DEVICE_CPU) {
+		struct cost_time time = {.memory_s = early && graph > 0 ? bytes / graph : 2 * bytes / k->team.dram_bytes_s};
+		return on_cpu(k, time, 2 * bytes, flops, nodes);
+	}
+	return on_gpu(k, quant_find("f32"), hw_num_value(&c->gpu_attention), 1, (passes > 0 ? passes : 2) * bytes, flops,
+		nodes);
+}
+
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries)
 {
@@ -90,9 +103,15 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_attention(&k->cost->cpu, &k->team, l, types, bytes, pairs, queries), bytes,
 			flops, 1);
-	/* With a quantised cache and few rows each head reads it for itself. */
-	if (queries < FEW_QUERIES && cost_class_of(types->k) != COST_16BIT && l->n_kv_head && !l->mla_dim_k)
-		bytes *= (double)l->n_head / l->n_kv_head;
+	/* Of a quantised cache and with few rows each head reads its part for itself. */
+	if (queries < FEW_QUERIES && l->n_kv_head && !l->mla_dim_k) {
+		double keys = l->head_dim_k * quant_bits_per_weight(types->k);
+		double values = l->head_dim_v * quant_bits_per_weight(types->v), times = (double)l->n_head / l->n_kv_head;
+
+		bytes *= (keys * (cost_class_of(types->k) == COST_16BIT ? 1 : times) +
+				 values * (cost_class_of(types->v) == COST_16BIT ? 1 : times)) /
+			(keys + values);
+	}
 	const struct hw_num *rate = &k->cost->gpu_multiply[COST_16BIT];
 	if (hw_num_value(&k->cost->gpu_attention_many) > 0)
 		rate = &k->cost->gpu_attention_many;

@@ -710,7 +710,8 @@ static int add_variance(struct job *job, const struct platform *base_platform, c
 	return 0;
 }
 
-/* Each fact that limits something is moved by its spread; the squares add up, and measurement noise on top. */
+/* Each fact that limits something is moved by its spread; the squares add up, and on top measurement noise and what
+   is known to remain unexplained. */
 static int fill_interval(struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
 {
 	double base[RESULT_FIELD_N], variance[RESULT_FIELD_N] = {0};
@@ -729,11 +730,12 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 		}
 	}
 
+	double noise = c.cost ? hypot(MEASUREMENT_NOISE, hw_num_value(&c.cost->unexplained)) : MEASUREMENT_NOISE;
 	double z = gsl_cdf_ugaussian_Pinv(0.9); /* 80 % lie between the 10th and the 90th percentile */
 	for (int f = 0; f < RESULT_FIELD_N; f++) {
 		if (!result_fields[f].interval)
 			continue;
-		double sigma = sqrt(variance[f] + MEASUREMENT_NOISE * MEASUREMENT_NOISE);
+		double sigma = sqrt(variance[f] + noise * noise);
 		r->low80[f] = r->value[f] * exp(-z * sigma);
 		r->high80[f] = r->value[f] * exp(z * sigma);
 	}

@@ -10,6 +10,7 @@
 #include "base/csv.h"
 #include "base/number.h"
 #include "hw/probe_part.h"
+#include "models/model.h"
 #include "sim/run/validate_gpu.h"
 #include "sim/run/validate_rows.h"
 
@@ -28,6 +29,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 #define DRIVE_SPREAD "12%%"
 /* Of generic-cpu; who runs more threads has as many. */
 #define GENERIC_CORES 8
+/* Of the rate of such memory: modules of a platform differ by this much from its usual ones, and some slots are empty. */
+#define SPREAD_UNSTATED_DRAM "25%"
 /* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
 #define DEFAULT_RAM_RESERVED "4GiB"
 #define DEFAULT_QUANT "q4_k_m"
@@ -186,8 +189,9 @@ static int add_modules(struct text *t, const char *dram, const char *cpu, unsign
 		type = platform.type ? platform.type : "ddr5";
 		assume(t, "DRAM type");
 	}
+	bool same = platform.type && strncmp(platform.type, type, strlen(type)) == 0;
+	bool unsure = !rate || !channels;
 	if (!rate) {
-		bool same = platform.type && strcmp(platform.type, type) == 0;
 		rate = same ? (unsigned)(platform.rate_t_s / 1e6) : strcmp(type, "ddr4") == 0 ? 3200 : 5600;
 		assume(t, "DRAM speed");
 	}
@@ -195,7 +199,10 @@ static int add_modules(struct text *t, const char *dram, const char *cpu, unsign
 		channels = platform.channels ? (unsigned)platform.channels * sockets : DEFAULT_CHANNELS;
 		assume(t, "DRAM channels");
 	}
-	add(t, ", part: %s, rate: %uMT/s, channels: %u}\n", type, rate, channels);
+	if (same)
+		type = platform.type; /* registered or not */
+	add(t, ", part: %s, rate: %uMT/s, channels: %u%s}\n", type, rate, channels,
+		unsure ? ", bandwidth: {spread: " SPREAD_UNSTATED_DRAM "}" : "");
 	return 0;
 }
 
@@ -359,9 +366,24 @@ static void add_quoted(struct text *t, const char *text)
 		add(t, *text == '\'' ? "''" : "%c", *text);
 }
 
-static void add_ollama_flags(struct text *t, const char *flags)
+/* "(52%/48% GPU/CPU)", as ollama ps prints it: the share of the model's layers that are on the GPU. */
+static int add_ollama_share(struct text *t, const char *model, double percent, struct err *err)
 {
-	const char *num = strstr(flags, "num_gpu=");
+	struct model *m;
+
+	if (model_load(model, NULL, t->arena, &m, err))
+		return -1;
+	add(t, "-ngl %.0f", percent / 100 * (m->n_layer + 1));
+	return 0;
+}
+
+static int add_ollama_flags(struct text *t, const char *flags, const char *model, struct err *err)
+{
+	const char *num = strstr(flags, "num_gpu="), *share = strchr(flags, '(');
+	double percent;
+
+	if (share && strstr(share, "GPU/CPU") && sscanf(share, "(%lf%%", &percent) == 1)
+		return add_ollama_share(t, model, percent, err);
 
 	if (num)
 		num += strlen("num_gpu=");
@@ -369,6 +391,7 @@ static void add_ollama_flags(struct text *t, const char *flags)
 		add(t, "-ngl %d", atoi(num));
 	else
 		add(t, "-ngl %s", num && strncmp(num, "all", 3) == 0 ? "all" : "auto");
+	return 0;
 }
 
 static bool is_unknown(const struct text *t, const struct source_row *r, const char *what)
@@ -402,16 +425,16 @@ static void add_batch(struct text *t, const struct source_row *r)
 }
 
 /* Of llama.cpp, its relatives and KTransformers. */
-static void add_command_flags(struct text *t, const struct source_row *r)
+static int add_command_flags(struct text *t, const struct source_row *r, struct err *err)
 {
 	const char *flags = r->at[COL_FLAGS];
 	bool kt = strcmp(r->at[COL_ENGINE], "ktransformers") == 0;
 
 	add(t, "flags: '");
-	if (strcmp(r->at[COL_ENGINE], "ollama") == 0)
-		add_ollama_flags(t, flags);
-	else
+	if (strcmp(r->at[COL_ENGINE], "ollama") != 0)
 		add_quoted(t, command_line(t, flags));
+	else if (add_ollama_flags(t, flags, r->at[COL_MODEL], err))
+		return -1;
 	add_remarks(t, flags);
 	add_batch(t, r);
 	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
@@ -419,6 +442,7 @@ static void add_command_flags(struct text *t, const struct source_row *r)
 	if (*r->at[COL_WHEN] && !kt)
 		add(t, " --build %s", r->at[COL_WHEN]);
 	add(t, "'\n");
+	return 0;
 }
 
 static const char *or_else(const char *s, const char *def)
@@ -465,11 +489,15 @@ static bool reads_gguf(const char *engine)
 	return strstr(engine, "llama") || strcmp(engine, "ktransformers") == 0;
 }
 
-/* Recipes of single authors are taken as the nearest mix that is known. "": what the model itself has; of some the config names
-   one type, but experts were published in another. */
+/* Types that only ik_llama.cpp has stand for recipes: hardly anyone publishes its mixes. "": what the model itself has; of
+   some the config names one type, but experts were published in another. */
 static const char *quant_of(const struct source_row *r, bool gguf, struct text *t)
 {
-	static const char *const near[][2] = {{"iq3_k-mix", "iq3_k"}, {"dq4_k_r4", "q4_k_r4"}};
+	static const char *const near[][2] = {{"iq3_k-mix", "custom-iq3_k"}, {"iq2_k", "custom-iq2_k"},
+		{"iq2_k_r4", "custom-iq2_k_r4"}, {"iq2_kl", "custom-iq2_kl"}, {"iq3_k", "custom-iq3_k"},
+		{"iq3_k_r4", "custom-iq3_k_r4"}, {"iq3_ks", "custom-iq3_ks"}, {"iq4_k", "custom-iq4_k"},
+		{"iq4_k_r4", "custom-iq4_k_r4"}, {"iq4_ks", "custom-iq4_ks"}, {"iq4_ks_r4", "custom-iq4_ks_r4"},
+		{"iq5_k", "custom-iq5_k"}, {"iq6_k", "custom-iq6_k"}};
 	static const char *const published[][2] = {{"deepseek-v4-flash", "fp4-fp8"}, {"deepseek-v4-pro", "fp4-fp8"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
@@ -504,8 +532,8 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 		add(t, "flags: '%s'\n", validate_flexgen_flags(r->at[COL_FLAGS], t->arena));
 	else if (strcmp(engine, "zero-inference") == 0)
 		add(t, "flags: '%s'\n", validate_zero_flags(r->at[COL_FLAGS], t->arena, &t->assumed));
-	else
-		add_command_flags(t, r);
+	else if (add_command_flags(t, r, err))
+		return -1;
 	add_workload(t, r, metric);
 	return 0;
 }

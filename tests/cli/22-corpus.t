@@ -117,6 +117,23 @@ streams() { # a model sharded over GPUs has a stream on each, and tokens of all 
 		exit !(one > 0 && all / one > 3.999 && all / one < 4.001 && one * wait > 0.999 && one * wait < 1.001) }'
 }
 
+shares() { # of layers, as ollama ps prints them
+	{
+		echo 'none,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=0,,1,16,4,0,decode_tok_s,10,A,'
+		echo 'some,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=auto (38%/62% GPU/CPU),,1,16,4,0,decode_tok_s,10,A,'
+		echo 'same,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=14,,1,16,4,0,decode_tok_s,10,A,'
+	} | corpus # of 36 layers and the output
+	[ "$(field some predicted)" = "$(field same predicted)" ] && [ "$(field some predicted)" != "$(field none predicted)" ]
+}
+
+registered() { # a server's DDR4 gives less of its peak than a desktop's
+	{
+		row desktop none '' ryzen-7-5800x 1 ddr4-3200x2
+		row server none '' epyc-7742 1 ddr4-3200x2
+	} | corpus
+	awk "BEGIN { exit !($(field server predicted) < 0.9 * $(field desktop predicted)) }"
+}
+
 not_run() {
 	{
 		row many '24*t4' '' '' '' ''
@@ -160,5 +177,7 @@ ok 'the system that the notes name' system_of_notes
 ok 'passes and batches' passes
 ok 'rates that are no drive'"'"'s' implied
 ok 'tokens of all streams of a sharded model' streams
+ok 'shares of layers' shares
+ok 'registered modules' registered
 ok 'what is not run says why' not_run
 finish

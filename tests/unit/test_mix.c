@@ -1,6 +1,7 @@
 #include "models/mix.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/csv.h"
@@ -376,6 +377,33 @@ START_TEST(rules_without_snapshot)
 }
 END_TEST
 
+/* Files that were published under the name of a type, by their sizes in the validation corpus. */
+START_TEST(recipes_for_ik_llama)
+{
+	static const struct {
+		const char *model, *quant;
+		double gib;
+	} files[] = {{"deepseek-v3", "custom-iq2_k_r4", 226.0}, {"deepseek-v3", "custom-iq4_k_r4", 386.18},
+		{"deepseek-r1", "custom-iq4_ks_r4", 367.77}, {"deepseek-r1", "dq4_k_r4", 413.14},
+		{"kimi-k2", "custom-iq2_kl", 345.69}, {"qwen3-235b-a22b", "custom-iq6_k", 198.26},
+		{"qwen3-30b-a3b", "custom-iq4_k_r4", 17.57}};
+	const struct model *m;
+
+	arena_init(&arena, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		double gib = (double)load(files[i].model, files[i].quant)->weights_bytes / (1 << 30);
+		ck_assert_msg(fabs(gib / files[i].gib - 1) < 0.02, "%s %s: %.2f GiB, not %.2f", files[i].model,
+			files[i].quant, gib, files[i].gib);
+	}
+	m = load("qwen3-30b-a3b", "custom-iq4_k_r4");
+	ck_assert_str_eq(type_of(m, "blk.7.ffn_up_exps.weight"), "iq4_k_r4");
+	ck_assert_str_eq(type_of(m, "blk.7.ffn_down_exps.weight"), "iq5_k_r4");
+	ck_assert_str_eq(type_of(m, "blk.7.attn_q.weight"), "q8_0");
+	ck_assert_str_eq(type_of(load("qwen3-8b", "custom-iq4_k_r4"), "blk.7.ffn_up.weight"), "iq4_k_r4");
+	arena_release(&arena);
+}
+END_TEST
+
 /* Column `quant` of the validation corpus: all of them, for a model that has experts. */
 START_TEST(names_that_people_use)
 {
@@ -462,5 +490,6 @@ START_TEST(all_mixes_fit)
 END_TEST
 
 TEST_MAIN("mix", types_are_llama_cpps, sizes_are_as_published, checkpoints_to_the_byte,
-	what_checkpoints_leave_alone, rules_without_snapshot, names_that_people_use, what_cannot_be_told,
+	what_checkpoints_leave_alone, rules_without_snapshot, names_that_people_use,
+	recipes_for_ik_llama, what_cannot_be_told,
 	all_mixes_fit)
