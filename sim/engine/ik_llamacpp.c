@@ -6,6 +6,7 @@
  *	-mla 2, 3     latent cache; prompts are attended with unpacked heads
  *	-fmoe         up, gate and activation of the experts are one kernel
  *	-ser K,T      no more than K experts a token
+ *	-ot X=CPU     such weights are in pinned memory since March 2026 (pull request 1510), before in pageable, --no-mmap or not
  *	experts in RAM cross the link only from 32 experts / experts used rows on (pull request 520); -op switches that off
  */
 #include <stdio.h>

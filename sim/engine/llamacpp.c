@@ -18,6 +18,10 @@
  *
  * One host thread submits everything in order, so a step is one chain. Weights are pageable under mmap (the
  * default) and pinned under --no-mmap. What kernels reach is in hw/kernels/llama.cpp.yaml.
+ *
+ * Old builds, by --build: before 2024-04 single products borrowed the GPU for many rows, [rows in][copy][kernel][results
+ * back], and all between them stayed on the CPU; before 2025-08 all experts of a layer crossed, chosen or not. Without flash
+ * attention (the default before 2025-09) scores are written and read: [scores][attention].
  */
 #include <math.h>
 #include <regex.h>

@@ -271,7 +271,7 @@ START_TEST(every_engine_has_every_instruction_set)
 {
 	static const char *const engines[] = {"llama.cpp", "accelerate"};
 	static const char *const isas[] = {
-		"sse", "avx2", "avx_vnni", "avx512", "avx512_vnni", "amx", "neon", "neon_i8mm", "sve"};
+		"sse", "avx2", "avx_vnni", "avx512", "avx512_vnni", "avx512_zen5", "amx", "neon", "neon_i8mm", "sve"};
 	struct cost *c;
 	struct err err = {0};
 
