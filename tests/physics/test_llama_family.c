@@ -135,6 +135,17 @@ START_TEST(rows_from_which_weights_cross_can_be_said)
 }
 END_TEST
 
+/* What llama.cpp learnt comes to Ollama, but for pinned memory. */
+START_TEST(ollama_streams_as_llamacpp)
+{
+	static const char dense[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 509, depth: 4096";
+
+	assert_close(prompt_s(dense, "ollama", rows, "--num_gpu 20", NULL), prompt_s(dense, "llama.cpp", rows, "-ngl 20", NULL), 1e-9);
+	assert_close(prompt_s("qwen3-30b-a3b\nquant: q4_k_m", "ollama", rows, "--num_gpu 99 --cpu-moe --no-mmap", NULL),
+		prompt_s("qwen3-30b-a3b\nquant: q4_k_m", "llama.cpp", rows, "-ngl 99 --cpu-moe", NULL), 1e-9);
+}
+END_TEST
+
 /* The host orders a layer's experts at 40 GB/s, then they cross at 25. */
 START_TEST(ktransformers_orders_what_it_brings)
 {
@@ -516,7 +527,7 @@ TEST_MAIN("llama-family", small_kernels_were_not_always_fused, sockets_want_a_po
 	ktransformers_copies_experts_to_the_sockets, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
-	ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
+	ollama_streams_as_llamacpp, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
 	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
 	intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
