@@ -48,6 +48,25 @@ static void free_block(struct arena *a, struct arena_block *b)
 	free(b);
 }
 
+static void free_spare(struct arena *a)
+{
+	if (a->spare)
+		free_block(a, a->spare);
+	a->spare = NULL;
+}
+
+/* Who rewinds and takes again, a thousand times a second, gets the same memory: fresh pages cost more than the work. */
+static void take_back(struct arena *a, struct arena_block *b)
+{
+	struct arena_block *smaller = a->spare && a->spare->cap >= b->cap ? b : a->spare;
+
+	if (smaller != b)
+		a->spare = b;
+	if (smaller)
+		free_block(a, smaller);
+	POISON(a->spare->data, a->spare->cap);
+}
+
 void arena_release(struct arena *a)
 {
 	while (a->head) {
@@ -55,12 +74,18 @@ void arena_release(struct arena *a)
 		a->head = b->prev;
 		free_block(a, b);
 	}
+	free_spare(a);
 }
 
 void arena_reset(struct arena *a)
 {
-	struct arena_block *keep = a->head;
+	if (a->spare) {
+		a->spare->prev = a->head;
+		a->head = a->spare;
+		a->spare = NULL;
+	}
 
+	struct arena_block *keep = a->head;
 	for (struct arena_block *b = a->head; b; b = b->prev)
 		if (b->cap > keep->cap)
 			keep = b;
@@ -90,10 +115,12 @@ void arena_rewind(struct arena *a, struct arena_mark mark)
 		if (!b)
 			BUG("arena_rewind to a mark of another arena, or one from before a reset");
 		a->head = b->prev;
-		free_block(a, b);
+		take_back(a, b);
 	}
-	if (!a->head)
+	if (!a->head) {
+		free_spare(a);
 		return;
+	}
 	if (mark.used > a->head->used)
 		BUG("arena_rewind forwards");
 	a->head->used = mark.used;
@@ -133,6 +160,14 @@ static struct arena_block *grow(struct arena *a, size_t need)
 		cap = a->head->cap * 2;
 	if (cap < need)
 		cap = need;
+	if (a->spare && a->spare->cap >= need) {
+		struct arena_block *spare = a->spare;
+		a->spare = NULL;
+		spare->prev = a->head;
+		spare->used = 0;
+		a->head = spare;
+		return spare;
+	}
 	struct arena_block *b = new_block(a, cap);
 	if (!b && cap > need)
 		b = new_block(a, need);

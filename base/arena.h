@@ -21,6 +21,7 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *head; /* newest block; NULL before the first allocation */
+	struct arena_block *spare; /* the largest that was taken back, for the next that is needed; NULL: none */
 	arena_nomem_fn *nomem;    /* called when the system has no more; must not return */
 	void *nomem_ctx;
 	size_t total_bytes; /* obtained from the system and not given back */
@@ -37,7 +38,8 @@ void arena_release(struct arena *a); /* gives everything back; a may be used aga
 void arena_reset(struct arena *a);   /* forgets everything, keeps the largest block for reuse */
 
 struct arena_mark arena_mark(const struct arena *a);
-void arena_rewind(struct arena *a, struct arena_mark mark); /* frees what came after mark */
+/* Takes back what came after mark; the largest block of that is kept for what comes next, unless nothing came before. */
+void arena_rewind(struct arena *a, struct arena_mark mark);
 
 /* Zeroed, aligned to 16 bytes. size 0 gives a valid, unusable pointer. */
 void *arena_alloc(struct arena *a, size_t size);

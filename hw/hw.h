@@ -39,6 +39,7 @@ struct hw_num {
 	double efficiency;  /* fraction of peak to expect where measured is 0; 0 is the same as 1 */
 	double spread;      /* relative standard deviation of values of this kind (0.05 = 5 %) */
 	const char *source; /* where both were read; for a number stated in a scenario: "FILE:LINE" */
+	bool *taken;        /* set when the value or the peak is taken; NULL: nobody asks */
 };
 
 double hw_num_value(const struct hw_num *num); /* measured, else peak x efficiency; 0 when neither is known */

@@ -15,8 +15,15 @@ const char *hw_dtype_name(enum hw_dtype t)
 	return dtype_names[t];
 }
 
+static void take(const struct hw_num *num)
+{
+	if (num->taken)
+		*num->taken = true;
+}
+
 double hw_num_value(const struct hw_num *num)
 {
+	take(num);
 	if (num->measured > 0)
 		return num->measured;
 	return num->efficiency > 0 ? num->peak * num->efficiency : num->peak;
@@ -24,6 +31,7 @@ double hw_num_value(const struct hw_num *num)
 
 double hw_num_peak(const struct hw_num *num)
 {
+	take(num);
 	return num->peak > 0 ? num->peak : num->measured;
 }
 

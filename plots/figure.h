@@ -19,7 +19,8 @@ struct figure {
 	const struct plot_metric *metric[QUERY_METRICS_MAX];
 	size_t n_metrics;
 	struct curves c;
-	struct query *q;
+	struct query *q;       /* NULL of a kind that reads a file of its own: */
+	const char *file;
 	bool characters; /* a terminal, with little room */
 	struct arena *arena;
 	/* to fill */
@@ -40,6 +41,9 @@ int figure_memory(struct figure *f, struct err *err);
 int figure_utilisation(struct figure *f, struct err *err);
 /* What was used when: a panel a run, of those that have a timeline. */
 int figure_timeline(struct figure *f, struct err *err);
+
+/* Predicted against measured, from f->file. */
+int figure_accuracy(struct figure *f, struct err *err);
 
 /* Sets the label of the x axis: the key with its unit and scale, which may be "". */
 void figure_label_x(struct figure *f, const char *unit, const char *scale);

@@ -18,16 +18,18 @@ const struct plot_metric plot_metrics[] = {
 const size_t plot_metrics_n = ARRAY_LEN(plot_metrics);
 
 const struct plot_kind plot_kinds[] = {
-	{"throughput", "throughput.gp", "Decode throughput", {"decode_tok_s"}, figure_curves, false, 0,
+	{"throughput", "throughput.gp", "Decode throughput", {"decode_tok_s"}, figure_curves, false, 0, false,
 		"decode tokens a second, with the 80 % interval and the upper bound"},
-	{"latency", "latency.gp", "Latency", {"ttft_s", "tpot_s"}, figure_curves, false, 0,
+	{"latency", "latency.gp", "Latency", {"ttft_s", "tpot_s"}, figure_curves, false, 0, false,
 		"time to the first token and per output token, with the 80 % intervals"},
-	{"memory", "memory.gp", "Memory", {NULL}, figure_memory, true, FIGURE_GROUPS_MAX,
+	{"memory", "memory.gp", "Memory", {NULL}, figure_memory, true, FIGURE_GROUPS_MAX, false,
 		"what lies in each memory against its capacity; also runs that do not fit"},
-	{"utilisation", "utilisation.gp", "Utilisation", {NULL}, figure_utilisation, false, FIGURE_GROUPS_MAX,
+	{"utilisation", "utilisation.gp", "Utilisation", {NULL}, figure_utilisation, false, FIGURE_GROUPS_MAX, false,
 		"what sets the pace, and how busy each resource is; of a single run of 'offsim run' the timeline"},
-	{"timeline", "timeline.gp", "Timeline", {NULL}, figure_timeline, false, FIGURE_GROUPS_MAX,
+	{"timeline", "timeline.gp", "Timeline", {NULL}, figure_timeline, false, FIGURE_GROUPS_MAX, false,
 		"when each resource is in use, over two steps from the middle of a run"},
+	{"accuracy", "accuracy.gp", "Predicted against measured", {NULL}, figure_accuracy, false, 0, true,
+		"predicted against measured, a panel a metric, from what 'offsim validate --json' printed (--validation)"},
 };
 const size_t plot_kinds_n = ARRAY_LEN(plot_kinds);
 
@@ -161,6 +163,21 @@ static struct plot_summary summarise(const struct figure *f)
 	};
 }
 
+static int fill(const struct plot_request *req, const struct plot_kind *kind, struct figure *f, struct err *err)
+{
+	f->template = kind->template;
+	if (kind->of_file != (req->file != NULL))
+		return err_set(err, ERR_USAGE, kind->of_file ? "a figure of kind '%s' needs --validation FILE" :
+			"a figure of kind '%s' is of a database, not of a validation", kind->name);
+	if (kind->of_file)
+		return kind->fill(f, err);
+	if (query_open(req->db, f->arena, &f->q, err))
+		return -1;
+	int status = read_runs(req, kind, f, err) || kind->fill(f, err) ? -1 : 0;
+	query_close(f->q);
+	return status;
+}
+
 int plot_draw(const struct plot_request *req, struct arena *a, struct plot_summary *out, struct err *err)
 {
 	const struct plot_kind *kind = find_kind(req->kind, err);
@@ -171,17 +188,14 @@ int plot_draw(const struct plot_request *req, struct arena *a, struct plot_summa
 		.y_label = "",
 		.names = "",
 		.panels = 1,
+		.file = req->file,
+		.c.common = "",
 	};
 	const char *unused;
 
 	*out = (struct plot_summary){0};
 	if (!kind || choose_metrics(kind, req->y, &f, err) ||
-		(req->out && gnuplot_terminal(req->out, &unused, err)) || query_open(req->db, a, &f.q, err))
-		return -1;
-	f.template = kind->template;
-	int status = read_runs(req, kind, &f, err) || kind->fill(&f, err) ? -1 : 0;
-	query_close(f.q);
-	if (status)
+		(req->out && gnuplot_terminal(req->out, &unused, err)) || fill(req, kind, &f, err))
 		return -1;
 	*out = summarise(&f);
 	return draw(req, kind, &f, &out->again, err);

@@ -1,5 +1,5 @@
 /*
- * plot.h - a figure of a kind, from results.db.
+ * plot.h - a figure of a kind, from results.db, or from what validate prints.
  *
  *	results.db ── query ── curves ── figure: data file + KIND.gp ── gnuplot ── OUT
  *
@@ -33,6 +33,7 @@ struct plot_kind {
 	int (*fill)(struct figure *f, struct err *err);
 	bool also_no_fit;  /* shows runs that do not fit */
 	size_t max_curves; /* 0: as many as curves.h says */
+	bool of_file;      /* reads plot_request.file, and no database */
 	const char *help; /* one line */
 };
 extern const struct plot_kind plot_kinds[];
@@ -40,6 +41,7 @@ extern const size_t plot_kinds_n;
 
 struct plot_request {
 	const char *kind, *db;
+	const char *file;       /* what validate --json printed, for the kinds that read it; NULL: none was given */
 	const char *out;        /* its suffix says what to write; NULL: characters on standard output */
 	const char *x, *series; /* NULL: chosen, see curves.h */
 	const char *y;          /* a metric; NULL: those of the kind */

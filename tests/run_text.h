@@ -110,18 +110,25 @@ static inline void list_step(const char *text, const char *sets, uint64_t step, 
 	"\"num_local_experts\": 8, \"num_experts_per_tok\": 2,\n"                                                         \
 	"\"vocab_size\": 5003, \"tie_word_embeddings\": false, \"torch_dtype\": \"float16\"}\n"
 
-/* The operations of a step of a scenario with this config.json as its model. */
-static inline void check_order_of(uint64_t step, const char *model_json, const char *scenario, const char *want)
+/* Lists the operations of a step of a scenario with this config.json as its model. */
+static inline void list_model_step(uint64_t step, const char *model_json, const char *quant, const char *scenario,
+	struct listing *l)
 {
 	char path[64], renamed[80], text[4096];
-	struct listing l;
 
 	test_file(path, model_json, strlen(model_json));
 	snprintf(renamed, sizeof(renamed), "%s.json", path);
 	ck_assert_int_eq(rename(path, renamed), 0);
-	snprintf(text, sizeof(text), "model: %s\nquant: f16\n%s", renamed, scenario);
-	list_step(text, NULL, step, &l);
+	snprintf(text, sizeof(text), "model: %s\nquant: %s\n%s", renamed, quant, scenario);
+	list_step(text, NULL, step, l);
 	unlink(renamed);
+}
+
+static inline void check_order_of(uint64_t step, const char *model_json, const char *scenario, const char *want)
+{
+	struct listing l;
+
+	list_model_step(step, model_json, "f16", scenario, &l);
 	ck_assert_str_eq(l.text, want);
 }
 

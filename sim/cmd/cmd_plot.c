@@ -20,6 +20,7 @@ static void usage(void)
 		printf("  %-15s  %s\n", plot_kinds[i].name, plot_kinds[i].help);
 	puts("\n"
 	     "      --db FILE        results of 'offsim run' and 'offsim sweep' (default results.db)\n"
+	     "      --validation FILE  of accuracy: what 'offsim validate --json' printed\n"
 	     "  -o, --output OUT     figure to write; the suffix says what kind of file\n"
 	     "  -t, --terminal       draw with characters on standard output\n"
 	     "      --x KEY          x axis: a key that was set or swept (workload.batch), or a column of\n"
@@ -101,9 +102,10 @@ static int draw(struct plot_request *req)
 
 int cmd_plot(int argc, char **argv)
 {
-	enum { OPT_DB = 256, OPT_X, OPT_Y, OPT_SERIES, OPT_TITLE, OPT_KEEP };
+	enum { OPT_DB = 256, OPT_VALIDATION, OPT_X, OPT_Y, OPT_SERIES, OPT_TITLE, OPT_KEEP };
 	static const struct option options[] = {
 		{"db", required_argument, NULL, OPT_DB},
+		{"validation", required_argument, NULL, OPT_VALIDATION},
 		{"output", required_argument, NULL, 'o'},
 		{"terminal", no_argument, NULL, 't'},
 		{"x", required_argument, NULL, OPT_X},
@@ -122,6 +124,9 @@ int cmd_plot(int argc, char **argv)
 		switch (c) {
 		case OPT_DB:
 			req.db = optarg;
+			break;
+		case OPT_VALIDATION:
+			req.file = optarg;
 			break;
 		case 'o':
 			req.out = optarg;

@@ -3,11 +3,15 @@
  *
  *	device_map   embed, layer 0, layer 1, … output are dealt to GPU 0 …, cpu, disk in order, never going back;
  *	             GPU 0 and the cpu keep room for the largest block that is still to come
- *	each use     [alloc][copy w_q, pageable, waits][kernel][free] [alloc][copy w_k …
+ *	each use     host  [alloc]········waits········[launch][alloc]········waits···
+ *	             link         [copy w_q, pageable]                [copy w_k
+ *	             gpu                                  [kernel]
  *
  * What lies in "cpu" or "disk" is computed on the GPU all the same: a hook brings each parameter before its module
- * runs and drops it after. Nothing is prefetched and nothing overlaps. Every operation is launched from Python. The KV
- * cache stays where the layer is executed. What kernels reach is in hw/kernels/accelerate.yaml.
+ * runs and drops it after, and the host waits for each copy. Nothing is prefetched, so copies overlap with nothing. Every
+ * operation is launched from Python, which runs ahead of the GPU where nothing is copied; with several devices each module
+ * has a hook, which takes its time whether it brings something or not. The KV cache stays where the layer is executed. What
+ * kernels reach is in hw/kernels/accelerate.yaml.
  */
 #include <ctype.h>
 #include <math.h>
@@ -39,6 +43,13 @@ static const int group_operations[MODEL_GROUP_N] = {
 	[MODEL_OUTPUT] = 8,
 };
 #define CACHE_OPERATIONS 4
+/* What a hook does before and after its module (hooks.py, AlignDevicesHook: send_to_device over all arguments and results) is
+   about as much Python as so many operations. */
+#define HOOK_OPERATIONS 3
+/* A linear layer of LLM.int8 beside its product: rows and columns of the input quantized, outliers found and extracted, both
+   sides put into the tensor cores' layout, the result expanded, the outliers' product added
+   (bitsandbytes/autograd/_functions.py, MatMul8bitLt). */
+#define INT8_OPERATIONS 12
 
 enum device_map { MAP_AUTO, MAP_BALANCED, MAP_SEQUENTIAL, MAP_CPU_OFFLOAD };
 static const char *const map_choices[] = {"auto", "balanced", "sequential", "cpu_offload", NULL};
@@ -394,7 +405,17 @@ struct accelerate {
 	struct lower chain;
 	struct cost_team team; /* PyTorch runs a thread on each core of the CPU */
 	int ram;
+	bool hooked;           /* modules are: there is more than one device */
+	op_ref host;           /* what the thread that submits has done */
 };
+
+static bool is_dispatched(const struct placement *p)
+{
+	for (int i = 1; i < p->model->n_tensors; i++)
+		if (p->tensor[i].memory != p->tensor[0].memory)
+			return true;
+	return p->tensor[0].mode == PLACE_STREAMED;
+}
 
 static void *accelerate_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
 {
@@ -406,6 +427,7 @@ static void *accelerate_state_new(const struct engine_job *job, const struct pla
 		&p->machine->devices[hw_first_device(p->machine, HW_DEVICE_CPU)], 0, COST_UNBOUND);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	s->chain.crossing_s = hw_num_value(&s->cost->copy_submit_s);
+	s->hooked = is_dispatched(p);
 	return s;
 }
 
@@ -417,21 +439,31 @@ static void fetch(struct accelerate *s, const struct place_part *part, int to, d
 	double each_s = hw_num_value(&s->cost->gpu_alloc_s) + hw_num_value(&s->cost->copy_submit_s) +
 		hw_num_value(&s->cost->gpu_sync_s);
 
-	s->chain.last = exec_wait(x, n_tensors * each_s, s->chain.last);
+	s->host = exec_wait(x, n_tensors * each_s, s->host);
 	if (hw->memories[part->spot.memory].kind == HW_MEMORY_DRIVE)
-		s->chain.last = exec_copy(x, part->spot.memory, s->ram, bytes, true, s->chain.last, 0);
-	s->chain.last = exec_copy(x, s->ram, to, bytes, false, s->chain.last, 0);
+		s->host = exec_copy(x, part->spot.memory, s->ram, bytes, true, s->host, 0);
+	s->host = s->chain.last = exec_copy(x, s->ram, to, bytes, false, s->host, s->chain.last);
 }
 
-static void multiply(struct accelerate *s, int device, const struct quant_type *type, double bytes, double flops,
-	double operations)
+/* The thread hands so many operations to a GPU; on the CPU it does them itself. */
+static void submit(struct accelerate *s, int device, double operations)
 {
 	struct exec *x = s->chain.x;
-	const struct hw_device *d = &x->placement->machine->devices[device];
-	struct kernel_place where = {s->cost, x->placement->machine, d, s->team, false};
-	struct platform_work work = kernel_multiply(&where, type, bytes, flops, operations, COST_TOGETHER);
+	bool cpu = x->placement->machine->devices[device].kind == HW_DEVICE_CPU;
 
-	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
+	s->host = exec_wait(x, operations * hw_num_value(&s->cost->host_op_s), cpu ? s->chain.last : s->host);
+}
+
+static void launch(struct accelerate *s, int device, const struct platform_work *work)
+{
+	s->chain.last = exec_kernel(s->chain.x, device, work, s->chain.last, s->host);
+}
+
+static struct kernel_place on_device(const struct accelerate *s, int device)
+{
+	const struct hw_machine *hw = s->chain.x->placement->machine;
+
+	return (struct kernel_place){s->cost, hw, &hw->devices[device], s->team, true};
 }
 
 static void run_group(void *state, const struct place_group *g, enum model_group group, double share,
@@ -443,15 +475,20 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	for (int i = 0; i < g->n; i++) {
 		const struct place_part *part = &g->part[i];
 		int device = part->spot.device;
-		double bytes = (double)part->bytes * share;
+		double bytes = (double)part->bytes * share, operations = i == 0 ? group_operations[group] * times : 0;
 
 		lower_move_to(&s->chain, device);
 		/* The hook brings the module whole, whatever of it is used: all of an embedding for one row. */
 		if (part->spot.mode == PLACE_STREAMED)
 			fetch(s, part, hw->devices[device].memory, group == MODEL_EMBED ? (double)part->bytes : bytes,
 				part->n_tensors * times);
-		multiply(s, device, part->type, bytes, flops_per_param * (double)part->params,
-			i == 0 ? group_operations[group] * times : 0);
+		double beside = (s->hooked ? HOOK_OPERATIONS : 0) +
+			(strcmp(part->type->name, "bnb-int8") == 0 ? INT8_OPERATIONS : 0);
+		submit(s, device, operations + beside * part->n_tensors * times);
+		struct kernel_place where = on_device(s, device);
+		struct platform_work work = kernel_multiply(&where, part->type, bytes, flops_per_param * (double)part->params,
+			operations, COST_TOGETHER);
+		launch(s, device, &work);
 	}
 }
 
@@ -462,16 +499,16 @@ static void run_attention(void *state, const struct trace_access *read)
 	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[read->layer];
 	const struct place_spot *kv = &p->kv[read->layer];
-	const struct hw_device *d = &p->machine->devices[kv->device];
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
-	struct kernel_place where = {s->cost, p->machine, d, s->team, false};
+	struct kernel_place where = on_device(s, kv->device);
 	/* DynamicCache concatenates: what is held is read and written before it is read again. */
 	struct platform_work work = kernel_attention(&where, l, &p->kv_types, 3 * entry * (double)read->kv_tokens,
 		read->kv_pairs, (double)read->tokens);
 
 	work.latency_s *= CACHE_OPERATIONS;
 	lower_move_to(&s->chain, kv->device);
-	s->chain.last = exec_kernel(x, kv->device, &work, s->chain.last, 0);
+	submit(s, kv->device, CACHE_OPERATIONS);
+	launch(s, kv->device, &work);
 }
 
 static const struct lower_ops accelerate_walk = {run_group, run_attention};
@@ -482,9 +519,10 @@ static int accelerate_lower(struct exec *x, void *state, const struct trace_step
 
 	(void)err;
 	lower_begin(&s->chain, x, step);
+	s->host = x->step_end;
 	lower_walk(&s->chain, s, &accelerate_walk);
 	/* generate() picks the token on the host. */
-	s->chain.last = exec_wait(x, hw_num_value(&s->cost->step_s), s->chain.last);
+	s->chain.last = exec_wait(x, hw_num_value(&s->cost->step_s), exec_join(x, s->chain.last, s->host));
 	*last = s->chain.last;
 	return 0;
 }

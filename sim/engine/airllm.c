@@ -5,8 +5,8 @@
  *	host       [copy 0]···clean[copy 1]···clean    clean: garbage collection, caches emptied
  *	gpu               [layer 0]       [layer 1]
  *
- * While a layer is copied and computed, a worker thread reads the next file into pinned memory. With compression nothing is
- * read ahead. The cache is on the GPU. What kernels reach and what a layer costs is in hw/kernels/pytorch.yaml.
+ * While a layer is copied and computed, a worker thread reads the next file. It asks for pinned memory and drops what it
+ * gets, so that copies are from pageable memory all the same. With compression nothing is read ahead. The cache is on the GPU. What kernels reach and what a layer costs is in hw/kernels/pytorch.yaml.
  */
 #include "models/kvcache.h"
 #include "sim/engine/divide.h"
@@ -83,7 +83,7 @@ struct airllm {
 	op_ref read, used; /* the last file read; what its layer waited for before it could be read in turn */
 };
 
-/* A file's bytes into pinned memory, to the GPU; the next file may be read from then on. */
+/* A file's bytes into memory, to the GPU; the next file may be read from then on. */
 static void fetch(struct airllm *s, double bytes)
 {
 	struct ranks *r = &s->ranks;
@@ -92,7 +92,7 @@ static void fetch(struct airllm *s, double bytes)
 	s->read = exec_copy(x, s->drive, s->ram, bytes, true, s->read, s->ahead ? s->used : r->last[0]);
 	op_ref begun = exec_join(x, s->read, r->last[0]);
 	s->used = begun;
-	r->last[0] = exec_copy(x, s->ram, x->placement->rows.spot[0].memory, bytes, true, begun, 0);
+	r->last[0] = exec_copy(x, s->ram, x->placement->rows.spot[0].memory, bytes, false, begun, 0);
 }
 
 /* Behind a file's layer: the host waits for it and cleans up. */

@@ -45,6 +45,15 @@ int engine_use_experts(struct model *m, uint64_t n, struct err *err)
 	return 0;
 }
 
+int engine_check_build(const char *build, struct err *err)
+{
+	size_t n = strspn(build, "0123456789");
+
+	if (n == 4 && (build[4] == '\0' || (build[4] == '-' && strspn(build + 5, "0123456789") == 2 && build[7] == '\0')))
+		return 0;
+	return err_set(err, ERR_INPUT, "flag 'build' must be a year and month such as 2025-04, not '%s'", build);
+}
+
 int engine_find(const char *name, const struct err_pos *pos, const struct engine_ops **out, struct err *err)
 {
 	struct suggest s;

@@ -71,6 +71,9 @@ extern const struct engine_ops engine_accelerate, engine_airllm, engine_deepspee
 /* For adapt: so many experts a token; an error when a layer has fewer. */
 int engine_use_experts(struct model *m, uint64_t n, struct err *err);
 
+/* For place, of a flag `build`: a year, or a year and month, "2025-04"; they compare as text. */
+int engine_check_build(const char *build, struct err *err);
+
 /* The i-th engine, NULL past the end. */
 const struct engine_ops *engine_at(size_t i);
 /* By name, with an error that names the nearest. */

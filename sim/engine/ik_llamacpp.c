@@ -2,7 +2,7 @@
  * ik_llamacpp.c - ik_llama.cpp (ikawrakow/ik_llama.cpp 8337e4cd, August 2026): llama.cpp with kernels and types of its
  * own. What it does differently in time:
  *
- *	-rtr, *_r4    weights in interleaved rows: faster on the CPU, never streamed to the GPU
+ *	-rtr, *_r4    weights in interleaved rows: faster on the CPU; streamed to the GPU where it has kernels for them
  *	-mla 2, 3     latent cache; prompts are attended with unpacked heads
  *	-fmoe         up, gate and activation of the experts are one kernel
  *	-ser K,T      no more than K experts a token
@@ -36,7 +36,8 @@ static const struct engine_ignored ik_ignored[] = {
 };
 
 static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06",
-	.whole_from = "2024-04", .delta_from = "2026-02", .fused_from = "2025-10"};
+	.whole_from = "2024-04", .used_from = "2025-09", .flash_from = "2025-11", .overrides_pinned_from = "2026-04", .overrides_unmap = true,
+	.blocks_from = "2025-06", .interleaved_from = "2025-06", .delta_from = "2026-02", .fused_from = "2025-10"};
 
 /* Pairs of numbers, separated by commas: how many there are, -1 when it is something else. */
 static int count_pairs(const char *text)

@@ -8,8 +8,8 @@
  *
  * The CPU's task is submitted from within the GPU's stream, so that a step is one CUDA graph and the two sides of a layer
  * run at once. The sockets have a pool of threads each, which multiply rows or copies of the weights near them.
- * From a number of rows on (kt-kernel) a layer's experts come to the GPU instead, through buffers into which the
- * host reorders them: pageable, and nothing is computed meanwhile.
+ * From a number of rows on (kt-kernel) a layer's experts come to the GPU instead, through pinned buffers into which the
+ * host reorders them first; nothing is computed meanwhile.
  * With several GPUs (--tp) each has its rows of every matrix and its part of what crosses; results are exchanged after
  * attention and after the experts.
  */
@@ -228,17 +228,17 @@ static op_ref multiply_divided(struct kt *s, enum model_group group, const struc
 	return done;
 }
 
-/* Bytes from RAM to the GPUs, to each its part. */
-static op_ref bring(struct kt *s, double bytes, bool pinned, op_ref after)
+/* A layer's experts from RAM to the GPUs, to each its part, once the host has put them in order into pinned buffers. */
+static op_ref bring(struct kt *s, double bytes, op_ref after)
 {
 	struct exec *x = s->chain.x;
 	const struct hw_machine *hw = x->placement->machine;
 	int ram = hw_first_memory(hw, HW_MEMORY_RAM);
-	op_ref done = 0;
+	op_ref done = 0, ordered = exec_wait(x, bytes / hw_num_value(&s->cost->relay_bytes_s), after);
 
 	for (int g = 0; g < s->n_gpus; g++)
 		done = exec_join(x, done,
-			exec_copy(x, ram, hw->devices[s->gpu[g]].memory, bytes / s->n_gpus, pinned, after, 0));
+			exec_copy(x, ram, hw->devices[s->gpu[g]].memory, bytes / s->n_gpus, true, ordered, 0));
 	return done;
 }
 
@@ -266,7 +266,7 @@ static void run_experts(struct kt *s, const struct place_part *part, double byte
 	if (near > 1)
 		near = 1;
 	if (s->layerwise) {
-		s->chain.last = bring(s, bytes * (1 - near), false, s->chain.last);
+		s->chain.last = bring(s, bytes * (1 - near), s->chain.last);
 		s->chain.last = multiply_divided(s, MODEL_EXPERTS, part->type, bytes, flops, s->chain.last);
 		return;
 	}

@@ -19,6 +19,7 @@
  * One host thread submits everything in order, so a step is one chain. Weights are pageable under mmap (the
  * default) and pinned under --no-mmap. What kernels reach is in hw/kernels/llama.cpp.yaml.
  */
+#include <math.h>
 #include <regex.h>
 #include <string.h>
 
@@ -34,6 +35,8 @@
 /* The cache is allocated in pieces of so many entries. */
 #define KV_PAD 256
 #define HIDDEN_ELEMENT_BYTES 4
+/* Times that the results of products cross a CPU's bus until the next product has them. */
+#define READ_BETWEEN 3
 /* A pass that wants so much of a layer's weights wants all. */
 #define ALL_OF_IT 0.95
 /* Numbers of operations as ik_llama.cpp's -op has them (pull request 405). */
@@ -42,6 +45,9 @@ enum { OP_MUL_MAT = 26, OP_MUL_MAT_ID = 27, OP_FUSED_UP_GATE = 29 };
 #define FUSED_EXPERT_NODES 4
 /* Inputs of quantised matrices: blocks of 32 bytes and two f16 (block_q8_1). */
 #define Q8_1_BYTES (36.0 / 32)
+#define F16_BYTES 2.0
+/* Output rows of an expert in ik_llama.cpp that go to one thread together. */
+#define EXPERT_BLOCK_ROWS 8
 #define MAX_OVERRIDES 64
 
 /* Graph nodes of one group of a layer, views aside, counted in build_attn, build_ffn and build_moe_ffn of
@@ -585,16 +591,6 @@ static int check_types(const struct llamacpp_fork *fork, const struct model *m, 
 	return 0;
 }
 
-/* "2025-04" or "2025". */
-static int check_build(const char *build, struct err *err)
-{
-	size_t n = strspn(build, "0123456789");
-
-	if (n == 4 && (build[4] == '\0' || (build[4] == '-' && strspn(build + 5, "0123456789") == 2 && build[7] == '\0')))
-		return 0;
-	return err_set(err, ERR_INPUT, "flag 'build' must be a year and month such as 2025-04, not '%s'", build);
-}
-
 int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p, struct arena *a,
 	struct err *err)
 {
@@ -603,7 +599,7 @@ int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *jo
 	bool automatic;
 
 	if (check_types(fork, job->model, err) || plan_init(&plan, fork, job, a, err) ||
-		check_build(plan.flags->build, err) ||
+		engine_check_build(plan.flags->build, err) ||
 		parse_ngl(plan.flags->ngl, job->model->n_layer + 1, &automatic, &plan.ngl, err))
 		return -1;
 	if (plan.n_gpus == 0)
@@ -642,6 +638,7 @@ struct llamacpp {
 	bool offload_experts; /* and experts */
 	bool dense_may, experts_may; /* be multiplied there at all */
 	bool whole;          /* and attention of their layers with them */
+	bool used_only;      /* of experts those that were chosen alone are copied */
 	bool graphs;         /* a CUDA graph for each split */
 	bool cpu_worked;     /* this step: on more than the embedding, so that the GPU has several splits */
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
@@ -693,16 +690,40 @@ static void read_policy(struct llamacpp *s)
 	}
 }
 
-/* What is counted as kernels of a group took longer before the small ones among them were fused. */
-static const struct cost *cost_then(const struct cost *now, bool fused, struct arena *a)
+/* Whether weights in RAM are in pinned memory. Those of overridden tensors were in the CPU's own buffers at first, whatever
+   was said of mapping (pull request 14990; ik_llama.cpp's 1510). */
+static bool weights_pinned(const struct llamacpp_fork *fork, const struct llamacpp_flags *f)
 {
-	struct cost *then;
+	bool overrides = *f->ot || f->cpu_moe || f->n_cpu_moe;
 
-	if (fused || !(hw_num_value(&now->gpu_early_kernel_s) > 0))
-		return now;
-	then = cost_copy(now, a);
-	then->gpu_kernel_s = then->gpu_early_kernel_s;
-	return then;
+	if (f->no_pinned || (overrides && !is_since(f, fork->overrides_pinned_from)))
+		return false;
+	return !is_mapped(f) || (overrides && fork->overrides_unmap);
+}
+
+/* What kernels of its build reach. */
+static const struct cost *cost_then(const struct llamacpp_fork *fork, const struct engine_job *job, struct arena *a)
+{
+	const struct llamacpp_flags *f = job->flags;
+	bool early_gpu = fork->mmq_from && !is_since(f, fork->mmq_from);
+	bool early_cpu = fork->blocks_from && !is_since(f, fork->blocks_from);
+	bool early_experts = hw_num_value(&job->cost->gpu_early_experts) > 0 && fork->experts_from && !is_since(f, fork->experts_from);
+	bool early_kernels = hw_num_value(&job->cost->gpu_early_kernel_s) > 0 && !is_since(f, fork->fused_from);
+	struct cost *cost;
+
+	if (!early_gpu && !early_cpu && !early_experts && !early_kernels)
+		return job->cost;
+	cost = cost_copy(job->cost, a);
+	/* What is counted as a kernel took longer before the small ones were fused. */
+	if (early_kernels)
+		cost->gpu_kernel_s = cost->gpu_early_kernel_s;
+	if (early_experts)
+		cost->gpu_experts.measured *= hw_num_value(&cost->gpu_early_experts);
+	for (int k = COST_16BIT + 1; k < COST_CLASS_N && early_gpu; k++)
+		cost->gpu_multiply[k].measured *= hw_num_value(&cost->gpu_early);
+	if (early_cpu)
+		cost_make_early(&cost->cpu);
+	return cost;
 }
 
 void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_job *job, const struct placement *p,
@@ -713,21 +734,25 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 
 	s->fork = fork;
 	s->flags = job->flags;
-	s->cost = cost_then(job->cost, is_since(s->flags, fork->fused_from), a);
+	s->cost = cost_then(fork, job, a);
 	s->graphs = is_since(s->flags, fork->graphs_from);
 	s->whole = is_since(s->flags, fork->whole_from);
+	s->used_only = is_since(s->flags, fork->used_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
 	/* GPUs are neighbours in the list of devices. */
 	if (s->gpu >= 0 && s->flags->sm == SPLIT_NONE)
 		s->gpu += (int)s->flags->mg;
 	read_policy(s);
-	s->pinned = !is_mapped(s->flags) && !s->flags->no_pinned;
+	s->pinned = weights_pinned(fork, s->flags);
 	s->decode_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, numa_binding[s->flags->numa]);
 	s->prefill_team = s->flags->tb ? cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb,
 						 numa_binding[s->flags->numa]) :
 					 s->decode_team;
-	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from))
+	if (fork->tiles_from && !is_since(s->flags, fork->tiles_from)) {
 		s->decode_team.attention_share = s->prefill_team.attention_share = hw_num_value(&s->cost->cpu.early_attention);
+		s->decode_team.attention_share_many = s->prefill_team.attention_share_many =
+			hw_num_value(&s->cost->cpu.early_attention_many);
+	}
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	/* Each split begins with a wait for the other device and ends with one. */
 	s->chain.crossing_s = hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->copy_submit_s);
@@ -740,6 +765,25 @@ static struct kernel_place on(const struct llamacpp *s, const struct hw_device *
 		s->cost, s->chain.x->placement->machine, d, s->team, s->flags->sm == SPLIT_ROW || s->drained};
 }
 
+/* The share of a team that has work: an expert's output rows are dealt to all threads in equal numbers of blocks, so that
+   the last threads get none (iqk_mul_mat.cpp, MulMat::mul_mat_NxM by threads). */
+static double dealt_share(const struct llamacpp *s, double workers)
+{
+	const struct placement *p = s->chain.x->placement;
+	int layer = exec_tag_layer(s->chain.x->label);
+	double ideal = 0, taken = 0;
+
+	for (int i = 0; i < p->model->n_tensors; i++) {
+		const struct model_tensor *t = &p->model->tensors[i];
+		if (t->layer != layer || t->group != MODEL_EXPERTS || !model_tensor_is_matrix(t))
+			continue;
+		double blocks = ceil((double)t->shape[1] / EXPERT_BLOCK_ROWS);
+		ideal += blocks / workers;
+		taken += ceil(blocks / workers);
+	}
+	return taken > 0 ? ideal / taken : 1;
+}
+
 /* One group, or one matrix of it, on one device. */
 static op_ref multiply(struct llamacpp *s, int device, enum model_group group, const struct quant_type *type,
 	double bytes, double flops, int nodes, double experts, op_ref after)
@@ -749,6 +793,8 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 	/* On a CPU, mul_mat_id has kernels for blocks of rows in the fork alone; on a GPU few rows are vectors. */
 	bool vectors = where.device->kind == HW_DEVICE_GPU && s->chain.step->n_tokens <= VECTOR_ROWS;
 	enum cost_rows how = group != MODEL_EXPERTS || vectors ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE;
+	if (how == COST_EXPERTS && where.device->kind == HW_DEVICE_CPU)
+		where.team.many_share *= dealt_share(s, where.team.workers);
 	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 
 	if (where.device->kind == HW_DEVICE_CPU)
@@ -802,6 +848,53 @@ static void multiply_divided(struct llamacpp *s, const struct model_tensor *t, i
 	s->chain.last = done;
 }
 
+/* Before whole layers went to the GPU, each of their products did alone: its rows there, its results back (ggml-cuda.cu
+   before pull request 6083). Of a group's matrices in RAM: bytes of both, and how many there are. */
+static int crossing_rows(const struct llamacpp *s, enum model_group group, double bytes[2])
+{
+	const struct placement *p = s->chain.x->placement;
+	int layer = exec_tag_layer(s->chain.x->label);
+	double rows = (double)s->chain.step->n_tokens;
+	int n = 0;
+
+	if (group == MODEL_EXPERTS)
+		rows *= p->model->layers[layer].n_expert_used;
+	bytes[0] = bytes[1] = 0;
+	for (int i = 0; i < p->model->n_tensors; i++) {
+		const struct model_tensor *t = &p->model->tensors[i];
+		if (t->layer != layer || t->group != group || !model_tensor_is_matrix(t) ||
+			p->machine->devices[p->tensor[i].device].kind != HW_DEVICE_CPU)
+			continue;
+		bytes[0] += rows * (double)t->shape[0] * HIDDEN_ELEMENT_BYTES;
+		bytes[1] += rows * (double)t->shape[1] * HIDDEN_ELEMENT_BYTES;
+		n++;
+	}
+	return n;
+}
+
+/* A group's products on the GPU while everything between them stays on the CPU. */
+static void multiply_there(struct llamacpp *s, enum model_group group, const struct place_part *part, double bytes,
+	double flops, double share_of_group)
+{
+	const struct hw_machine *hw = s->chain.x->placement->machine;
+	int gpu = hw->devices[s->gpu].memory;
+	const struct quant_type *f32 = quant_find("f32");
+	double crossing[2], n = crossing_rows(s, group, crossing) * share_of_group;
+
+	s->chain.last = exec_wait(s->chain.x, n * 2 * hw_num_value(&s->cost->copy_submit_s), s->chain.last);
+	fetch(s, part->spot.memory, gpu, bytes, s->pinned);
+	exec_moves(s->chain.x, EXEC_HIDDEN);
+	fetch(s, part->spot.memory, gpu, crossing[0] * share_of_group, true);
+	exec_moves(s->chain.x, EXEC_WEIGHTS);
+	s->chain.last = multiply(s, s->gpu, group, part->type, bytes, flops, (int)lround(n), 0, s->chain.last);
+	exec_moves(s->chain.x, EXEC_HIDDEN);
+	fetch(s, gpu, part->spot.memory, crossing[1] * share_of_group, true);
+	/* Norms, activations and sums read what came back, and write and read it once more. */
+	s->chain.last = multiply(s, part->spot.device, group, f32, READ_BETWEEN * crossing[1] * share_of_group, 0,
+		group_nodes[group], 0, s->chain.last);
+	exec_moves(s->chain.x, EXEC_WEIGHTS);
+}
+
 /* Hidden states go where they are needed. A GPU that gets them from the host has nothing else to do. */
 static void move_to(struct llamacpp *s, int device)
 {
@@ -823,11 +916,25 @@ static void page_in(struct llamacpp *s, enum model_group group, int ram, double 
 			bytes * (all ? 1 : paging->share) / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
 }
 
-/* Whether weights of such a group in RAM are multiplied on the GPU in this step. What is laid out
-   for the CPU is in no buffer that the GPU is offered, or had no kernels there for long: it goes where that is said. */
+/* Interleaved types that GPUs have kernels for (ik_llama.cpp's pull requests 461, 462, 492 and 494). */
+static bool interleaved_on_gpus(const struct quant_type *type)
+{
+	static const char *const ends[] = {"_k_r4", "_ks_r4"};
+
+	if (strcmp(type->name, "iq1_s_r4") == 0 || strcmp(type->name, "iq1_m_r4") == 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		if (strncmp(type->name, "iq", 2) == 0 && strstr(type->name, ends[i]))
+			return true;
+	return false;
+}
+
+/* Whether weights of such a group in RAM are multiplied on the GPU in this step. What is laid out for the CPU when loading
+   is in no buffer that the GPU is offered, and interleaved types had no kernels there for long. */
 static bool streams(const struct llamacpp *s, enum model_group group, const struct quant_type *type)
 {
-	bool for_cpu = s->flags->rtr || quant_ik_plain(type) != type;
+	bool for_cpu = s->flags->rtr || (quant_ik_plain(type) != type &&
+		!(is_since(s->flags, s->fork->interleaved_from) && interleaved_on_gpus(type)));
 
 	if (group == MODEL_EMBED || (for_cpu && !s->flags->offload_min))
 		return false;
@@ -879,8 +986,12 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	const struct hw_machine *hw = s->chain.x->placement->machine;
 
 	int layer = exec_tag_layer(s->chain.x->label), nodes = group_nodes[group], barriers = cpu_nodes(s, group, layer);
+	uint64_t cpu_bytes = 0;
 	bool rows = false;
 	double params = 0;
+
+	for (int i = 0; i < g->n; i++)
+		cpu_bytes += hw->devices[g->part[i].spot.device].kind == HW_DEVICE_CPU ? g->part[i].bytes : 0;
 
 	if (group == MODEL_EXPERTS && s->flags->fmoe)
 		nodes = FUSED_EXPERT_NODES;
@@ -903,10 +1014,18 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 			type = quant_ik_interleaved(type);
 		if (hw->devices[device].kind == HW_DEVICE_CPU)
 			page_in(s, group, part->spot.memory, bytes, share > ALL_OF_IT);
+		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU && !s->whole) {
+			move_to(s, device);
+			s->cpu_worked = true;
+			multiply_there(s, group, part, bytes, flops_per_param * (double)part->params,
+				(double)part->bytes / (double)cpu_bytes);
+			nodes = 0;
+			continue;
+		}
 		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU) {
 			device = s->gpu;
 			move_to(s, device);
-			fetch(s, part->spot.memory, hw->devices[device].memory, bytes, s->pinned);
+			fetch(s, part->spot.memory, hw->devices[device].memory, s->used_only ? bytes : (double)part->bytes, s->pinned);
 		}
 		move_to(s, device);
 		s->cpu_worked |= hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED;
@@ -921,19 +1040,63 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		run_state(s, layer);
 }
 
-/* The layer as its attention is computed: MLA with unpacked heads where the cache has them, and for many rows in
-   ik_llama.cpp, which unpacks then (-mla 2 and 3). */
+/* Many rows attend to unpacked heads of a latent cache (-mla 2 and 3). */
+static bool unpacks(const struct llamacpp *s, const struct model_layer *l, double rows)
+{
+	return l->mla_dim_k && s->fork->ik && s->flags->mla >= 2 && rows >= OFFLOAD_MIN_ROWS &&
+		s->chain.x->placement->kv_types.form != KVCACHE_HEADS;
+}
+
+/* Keys and values of all heads from the latent vectors of older tokens; those of this step are counted with their weights. */
+static void unpack(struct llamacpp *s, const struct kernel_place *where, int device, const struct model_layer *l, double held)
+{
+	double rope = (double)l->head_dim_k - l->head_dim_v;
+	double flops = 2.0 * held * l->head_dim_v * l->n_head * (l->mla_dim_k - rope + l->mla_dim_v);
+	struct platform_work work;
+
+	if (held <= 0)
+		return;
+	work = kernel_multiply(where, quant_find("f16"), held * l->n_head * (l->mla_dim_k + l->mla_dim_v) * F16_BYTES, flops, 2,
+		COST_TOGETHER);
+	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
+}
+
+/* The layer as its attention is computed: MLA with unpacked heads where the cache has them or they are made. */
 static struct model_layer attended_layer(const struct llamacpp *s, const struct model_layer *l, double rows)
 {
 	struct model_layer heads = *l;
-	bool unpacked = s->chain.x->placement->kv_types.form == KVCACHE_HEADS ||
-		(s->fork->ik && s->flags->mla >= 2 && rows >= OFFLOAD_MIN_ROWS);
 
-	if (l->mla_dim_k && unpacked) {
+	if (l->mla_dim_k && (s->chain.x->placement->kv_types.form == KVCACHE_HEADS || unpacks(s, l, rows))) {
 		heads.head_dim_k = l->mla_dim_k;
 		heads.head_dim_v = l->mla_dim_v;
 	}
 	return heads;
+}
+
+static bool is_flash(const struct llamacpp *s)
+{
+	static const char *const on[] = {"on", "1", "yes", "true"};
+
+	for (size_t i = 0; i < ARRAY_LEN(on); i++)
+		if (strcmp(s->flags->fa, on[i]) == 0)
+			return true;
+	return strcmp(s->flags->fa, "auto") == 0 && is_since(s->flags, s->fork->flash_from);
+}
+
+/* What a backend has no kernels for is computed by the CPU: flash attention with MLA's heads, at first. */
+static bool attended_on_gpus(const struct llamacpp *s, const struct model_layer *l)
+{
+	return !l->mla_dim_k || !s->fork->mla_flash_from || is_since(s->flags, s->fork->mla_flash_from) || !is_flash(s);
+}
+
+/* Without flash attention a device writes and reads the scores of many rows, of what they must not look at as well. */
+static void write_scores(struct llamacpp *s, const struct kernel_place *where, int device, const struct model_layer *l,
+	double rows, double entries)
+{
+	struct platform_work work = kernel_multiply(where, quant_find("f32"),
+		rows * entries * l->n_head * hw_num_value(&s->cost->scores), 0, 2, COST_TOGETHER);
+
+	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
 }
 
 static void run_attention(void *state, const struct trace_access *read)
@@ -946,8 +1109,15 @@ static void run_attention(void *state, const struct trace_access *read)
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	double held = entry * (double)read->kv_tokens, fresh = entry * (double)read->tokens;
 	int device = kv->device;
-	bool borrowed = s->offload && s->whole && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU;
+	bool there = attended_on_gpus(s, l);
+	bool borrowed = there && s->offload && s->whole && !s->flags->nkvo &&
+		p->machine->devices[device].kind == HW_DEVICE_CPU;
 
+	if (!there && p->machine->devices[device].kind == HW_DEVICE_GPU) {
+		int cpu = hw_first_device(p->machine, HW_DEVICE_CPU);
+		fetch(s, kv->memory, p->machine->devices[cpu].memory, held + fresh, true);
+		device = cpu;
+	}
 	if (borrowed) {
 		/* The layer is computed on the GPU for once, with its cache as an input that is copied. */
 		device = s->gpu;
@@ -959,8 +1129,14 @@ static void run_attention(void *state, const struct trace_access *read)
 	const struct hw_device *d = &p->machine->devices[device];
 	struct kernel_place where = on(s, d);
 	struct model_layer as = attended_layer(s, l, (double)read->tokens);
-	struct platform_work work = kernel_attention(&where, &as, &p->kv_types, held + fresh, read->kv_pairs,
-		(double)read->tokens);
+	if (unpacks(s, l, (double)read->tokens))
+		unpack(s, &where, device, l, (double)read->kv_tokens);
+	bool scores = read->tokens >= OFFLOAD_MIN_ROWS && !is_flash(s);
+	double entries = (double)(read->kv_tokens + read->tokens) / (double)p->kv_sequences;
+	if (scores)
+		write_scores(s, &where, device, l, (double)read->tokens, entries);
+	struct platform_work work = kernel_attention(&where, &as, &p->kv_types, held + fresh,
+		scores ? (double)read->tokens * entries : read->kv_pairs, (double)read->tokens);
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 	if (borrowed)
 		fetch(s, d->memory, kv->memory, fresh, true);
@@ -1007,8 +1183,7 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 
 static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
-	.whole_from = "2024-04", .tiles_from = "2026-01", .delta_from = "2026-04",
-	.fused_from = "2025-10"};
+	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09", .mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09", .delta_from = "2026-04", .fused_from = "2025-10"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

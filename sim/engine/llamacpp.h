@@ -32,11 +32,20 @@ struct llamacpp_fork {
 	const char *graphs_from;  /* from then on each split of a step has a CUDA graph; before, a step of several has none */
 	const char *fit_from;     /* from then on -ngl auto keeps experts in RAM rather than layers */
 	const char *whole_from;   /* from then on a layer whose weights cross the link is attended on the GPU as well */
+	const char *used_from;    /* from then on of experts in RAM those alone cross the link that some row chose */
 	const char *tiles_from;   /* from then on attention on the CPU is what hw/kernels says, before its `early` share; NULL:
 	                             always */
 	const char *delta_from;   /* from then on a step of recurrent state is one operation */
 	const char *fused_from;   /* from then on small kernels of a GPU are fused: norms, routing, gates, sums of experts */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
+	const char *overrides_pinned_from; /* from then on weights that an override keeps in RAM may be in pinned memory */
+	bool overrides_unmap;     /* then they are, mapped or not */
+	const char *blocks_from;  /* from then on products of many rows on the CPU are as fast as hw/kernels says; NULL: always */
+	const char *interleaved_from; /* from then on GPUs have kernels for some interleaved types */
+	const char *flash_from;   /* from then on -fa auto is on, before off */
+	const char *mla_flash_from; /* from then on GPUs have flash attention for MLA (pull request 13306); NULL: always */
+	const char *mmq_from;     /* from then on quantised weights are multiplied as they are, before in 16 bits; NULL: always */
+	const char *experts_from; /* from then on cards that had slow products of experts have none; NULL: always */
 	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
 	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */
 };

@@ -1,17 +1,24 @@
 /*
- * vllm.c - vLLM of 2026 (00593fa7, V1 engine).
+ * vllm.c - vLLM of 2026 (00593fa7, V1 engine), and by --build what older ones did otherwise.
  *
- *	resident           one CUDA graph a decode step: [attn][kv] all-reduce [ffn] all-reduce ...
+ *	resident           one CUDA graph a decode step: [attn][kv] all-reduce [ffn] all-reduce ... A prompt's graph is in
+ *	                   pieces, between which the host launches attention (compilation: FULL_AND_PIECEWISE)
  *	--cpu-offload-gb   UVA: the same, but kernels whose weights lie in pinned host memory read them over the link
  *	  without UVA      a layer's weights are copied on the compute stream: [copy 0][layer 0][copy 1][layer 1]
  *	--offload-group-size   layers are brought ahead on a stream of their own (bring.h)
- *	KV offloading      the prefix that a request shares with an earlier one lies in host memory; it is loaded before the
- *	                   request runs, block after block, while others do; what is new is stored behind it
+ *	KV offloading      the prefix that a request shares with an earlier one lies in host memory; its blocks are hashed to
+ *	                   find it, and it is loaded before the request runs, block after block, while others do; the
+ *	                   scheduler sees in its next pass that it is there. What is new is stored behind it
  *	--tensor-parallel-size   every matrix and the heads are divided (sim/exec/ranks.h)
  *
  * cpu-offload-gb counts for each GPU and is used up parameter by parameter from the first layer on (model_executor/
  * offloader). A share --gpu-memory-utilization of each GPU may be used; a prompt is read in chunks of
  * --max-num-batched-tokens. Draft layers of models are not run. What kernels reach is in hw/kernels/vllm.yaml.
+ *
+ *	--build   before   CUDA graphs (0.2.6: pull request 1926)   2023-12
+ *	                   the host's work beside the GPU's (0.6.0) 2024-09
+ *	                   graphs of prompts (0.8.0, V1 engine)     2025-03
+ *	                   UVA (0.8.3: pull request 15354)          2025-04
  */
 #include <string.h>
 
@@ -26,6 +33,13 @@
 #define CHUNK_TOKENS_LARGE 8192
 #define CHUNK_TOKENS 2048
 #define GIB 1073741824.0
+#define BUILD_GRAPHS "2023-12"
+#define BUILD_LEAN_HOST "2024-09"
+#define BUILD_PIECES "2025-03"
+#define BUILD_UVA "2025-04"
+/* Between two pieces: the graph before ends and that behind is launched, keys and values are stored, attention is given its
+   metadata and launched, its result is handed on. */
+#define PIECE_OPERATIONS 6
 
 /* Kernels of a layer as compiled (fused norms, rotary embedding, activations; vllm/model_executor/models/llama.py and
    layers/fused_moe): a CUDA graph node each. Reading the cache is one more. */
@@ -49,7 +63,7 @@ static const char *const kv_backends[] = {"native", "lmcache", NULL};
 
 struct vllm_flags {
 	uint64_t tp, group_size, num_in_group, prefetch_step, max_model_len, chunk, block, max_seqs;
-	const char *offload_gb, *offload_params, *kv_dtype, *kv_transfer;
+	const char *offload_gb, *offload_params, *kv_dtype, *kv_transfer, *build;
 	double utilization, kv_offload_gib;
 	bool eager, disable_uva, p2p;
 	int backend, kv_backend;
@@ -69,7 +83,10 @@ static const struct param vllm_flag[] = {
 	PARAM_COUNT(struct vllm_flags, prefetch_step, "offload-prefetch-step", "1", 1, 65536,
 		"how many such layers ahead, each with a slot on the GPU"),
 	PARAM_FLAG(struct vllm_flags, disable_uva, "disable-uva", "no",
-		"VLLM_WEIGHT_OFFLOADING_DISABLE_UVA=1, and versions before UVA: layers are copied before they run"),
+		"VLLM_WEIGHT_OFFLOADING_DISABLE_UVA=1: layers are copied before they run"),
+	PARAM_TEXT(struct vllm_flags, build, "build", "2026-06",
+		"year and month of the version, not vLLM's own: graphs from " BUILD_GRAPHS ", of prompts from " BUILD_PIECES
+		", less work of the host from " BUILD_LEAN_HOST ", UVA from " BUILD_UVA " on"),
 	PARAM_FLAG(struct vllm_flags, eager, "enforce-eager", "no", "no CUDA graphs: the host launches each kernel"),
 	PARAM_REAL(struct vllm_flags, utilization, "gpu-memory-utilization", UNIT_FRACTION, "0.9", 0.01, 1,
 		"share of each GPU's memory that may be used"),
@@ -111,6 +128,11 @@ struct plan {
 	double offload_bytes;  /* of one GPU */
 	int ram;
 };
+
+static bool is_before(const struct vllm_flags *f, const char *date)
+{
+	return strcmp(f->build, date) < 0;
+}
 
 static struct bring bring_of(const struct vllm_flags *f)
 {
@@ -174,7 +196,8 @@ static int fill(const struct plan *plan, struct placement *p, struct arena *a, s
 	if (f->group_size)
 		bring_place_groups(&bring, p, plan->ram);
 	else
-		bring_place_parameters(p, plan->ram, f->disable_uva ? PLACE_STREAMED : PLACE_ZERO_COPY, plan->groups,
+		bring_place_parameters(p, plan->ram,
+			f->disable_uva || is_before(f, BUILD_UVA) ? PLACE_STREAMED : PLACE_ZERO_COPY, plan->groups,
 			plan->offload_bytes);
 	place_finish(p);
 	book(plan, &bring, p);
@@ -219,7 +242,7 @@ static int check_flags(const struct engine_job *job, const struct vllm_flags *f,
 
 	struct bring bring = bring_of(f);
 
-	if (bring_check(&bring, err))
+	if (engine_check_build(f->build, err) || bring_check(&bring, err))
 		return -1;
 	if (f->backend == BACKEND_PREFETCH && !f->group_size)
 		return err_set(err, ERR_INPUT, "flag 'offload-backend': prefetch needs offload-group-size");
@@ -322,6 +345,8 @@ struct vllm {
 	struct ranks ranks;
 	struct bring bring;
 	int ram;
+	double step_s;                  /* of the host, between two passes */
+	op_ref hashed;                  /* blocks of prefixes, by the host */
 	op_ref loading[PLACE_MAX_ROWS]; /* by GPU: the last prefix on its way */
 };
 
@@ -337,7 +362,7 @@ static void *vllm_state_new(const struct engine_job *job, const struct placement
 	s->ranks.nodes = group_nodes;
 	s->ranks.mla_nodes = MLA_NODES;
 	s->ranks.index_nodes = INDEX_NODES;
-	s->ranks.one_by_one = s->flags->eager;
+	s->step_s = hw_num_value(is_before(s->flags, BUILD_LEAN_HOST) ? &job->cost->step_old_s : &job->cost->step_s);
 	s->ranks.direct = s->flags->p2p;
 	s->bring = bring_of(s->flags);
 	bring_init(&s->bring, &s->ranks, p, a);
@@ -370,14 +395,15 @@ static op_ref load_prefixes(struct vllm *s, struct exec *x, const struct trace_s
 	op_ref all = 0;
 
 	exec_label(x, MODEL_NO_LAYER, MODEL_ATTN);
+	s->hashed = exec_wait(x, (double)n * blocks * hw_num_value(&s->cost->host_block_s), s->hashed);
 	for (int i = 0; i < s->ranks.n; i++) {
 		op_ref *last = &s->loading[i];
-		*last = exec_wait(x, (double)n * blocks * hw_num_value(&s->cost->copy_submit_s), *last);
+		*last = exec_wait(x, (double)n * blocks * hw_num_value(&s->cost->copy_submit_s), exec_join(x, *last, s->hashed));
 		*last = exec_copy(x, s->ram, p->rows.spot[i].memory, (double)n * cache_bytes(p, (double)t->workload.depth), true,
 			*last, 0);
 		all = exec_join(x, all, *last);
 	}
-	return all;
+	return exec_wait(x, s->step_s, all);
 }
 
 static void store_new(struct vllm *s, struct exec *x, const struct trace_step *step, op_ref after)
@@ -396,11 +422,14 @@ static int vllm_lower(struct exec *x, void *state, const struct trace_step *step
 	op_ref after = offloads && s->job->trace->workload.depth ? load_prefixes(s, x, step) : 0;
 
 	(void)err;
+	bool prompt = step->phase == TRACE_PREFILL;
+	s->ranks.one_by_one = s->flags->eager || is_before(s->flags, prompt ? BUILD_PIECES : BUILD_GRAPHS);
+	s->ranks.between = prompt ? PIECE_OPERATIONS : 0;
 	*last = ranks_step(&s->ranks, x, step, after);
 	if (offloads)
 		store_new(s, x, step, *last);
 	/* Token numbers come back to the host, which schedules the next step. */
-	*last = exec_wait(x, hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->step_s), *last);
+	*last = exec_wait(x, hw_num_value(&s->cost->gpu_sync_s) + s->step_s, *last);
 	return 0;
 }
 

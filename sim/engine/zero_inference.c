@@ -13,8 +13,9 @@
  * What is still on NVMe stops it; reads are begun for what comes next, until twice what is on its way is looked at, and
  * a parameter that is being read is waited for with all other reads.
  *
- * With several GPUs each keeps one part of every parameter: all parts cross their links at once, then are gathered from the
- * neighbours. Each GPU runs the workload's batch, so rates are those of one. Vectors stay on the GPU (persistence).
+ * With several GPUs each keeps one part of every parameter: all parts cross their links at once, are gathered from the
+ * neighbours, and concatenated, which reads and writes them once more on the GPU (AllGatherCoalescedHandle). Each GPU runs the
+ * workload's batch, so rates are those of one. Vectors stay on the GPU (persistence).
  */
 #include <math.h>
 #include <string.h>
@@ -43,6 +44,9 @@ static const int group_operations[MODEL_GROUP_N] = {
 };
 #define LINEAR_OPERATIONS 2
 #define CACHE_OPERATIONS 4
+/* What the host does to gather one module: buffers, the collective, the concatenation; and a slice for each rank
+   (partition_parameters.py, all_gather_coalesced). */
+#define GATHER_OPERATIONS 8
 
 struct zero_flags {
 	bool cpu_offload, disk_offload, kv_offload, pin_memory, use_gds, prefetch;
@@ -358,7 +362,7 @@ static void end_reads(struct zero *s)
 			s->module[i].status = READ;
 }
 
-/* A part to each GPU over its own link, then the others' parts from the neighbour. */
+/* A part to each GPU over its own link, then the others' parts from the neighbour; then they are put together. */
 static op_ref gather(struct zero *s, double bytes)
 {
 	struct eager *e = &s->e;
@@ -368,13 +372,15 @@ static op_ref gather(struct zero *s, double bytes)
 	op_ref parts = s->copies, whole = 0;
 	int n = plan->n_ranks;
 
+	eager_busy(e, (GATHER_OPERATIONS + n) * hw_num_value(&e->cost->host_op_s));
 	for (int r = 0; r < n && away; r++)
 		parts = exec_join(e->x, parts, exec_copy_aside(e->x, e->ram, hw->devices[plan->rank[r]].memory, bytes / n,
 			plan->flags->pin_memory || plan->flags->disk_offload, s->copies, e->host));
 	for (int r = 0; r < n; r++)
 		whole = exec_join(e->x, whole, exec_copy_aside(e->x, hw->devices[plan->rank[(r + 1) % n]].memory,
 			hw->devices[plan->rank[r]].memory, bytes * (n - 1) / n, true, parts, e->host));
-	return whole;
+	struct platform_work build = {.bytes = 2 * bytes, .latency_s = hw_num_value(&e->cost->gpu_kernel_s)};
+	return exec_kernel(e->x, e->gpu, &build, whole, 0);
 }
 
 static void issue(struct zero *s, struct module *m)

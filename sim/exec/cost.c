@@ -47,6 +47,9 @@ static const struct field {
 	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, NEEDED},
 	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, NEEDED},
 	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, NEEDED},
+	{"gpu", "early_multiply", UNIT_FRACTION, offsetof(struct cost, gpu_early), false, IF_SAID},
+	{"host", "scores", UNIT_PLAIN, offsetof(struct cost, scores), false, IF_SAID},
+	{"gpu", "mla_attention", UNIT_FRACTION, offsetof(struct cost, gpu_mla), false, IF_SAID},
 	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, IF_SAID},
 	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, IF_SAID},
 	{"gpu", "early_state", UNIT_PLAIN, offsetof(struct cost, gpu_early_state), false, IF_SAID},
@@ -54,11 +57,14 @@ static const struct field {
 	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, IF_SAID},
 	{"host", "unexplained", UNIT_FRACTION, offsetof(struct cost, unexplained), false, IF_SAID},
 	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, NEEDED},
+	{"host", "step_old", UNIT_TIME, offsetof(struct cost, step_old_s), false, IF_SAID},
+	{"host", "block", UNIT_TIME, offsetof(struct cost, host_block_s), false, IF_SAID},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, WITH_GROUP},
 	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, IF_SAID},
 	{"cpu", "begin_expert", UNIT_TIME, offsetof(struct cost, cpu.begin_s), false, IF_SAID},
 	{"cpu", "dot_experts", UNIT_FRACTION, offsetof(struct cost, cpu.dot_experts), false, IF_SAID},
 	{"cpu", "early_attention", UNIT_FRACTION, offsetof(struct cost, cpu.early_attention), false, IF_SAID},
+	{"cpu", "early_attention_many", UNIT_FRACTION, offsetof(struct cost, cpu.early_attention_many), false, IF_SAID},
 	{"cpu", "early_state", UNIT_BYTES_RATE, offsetof(struct cost, cpu.early_state_bytes_s), false, IF_SAID},
 	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, WITH_GROUP},
 	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, WITH_GROUP},
@@ -66,6 +72,7 @@ static const struct field {
 	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, WITH_GROUP},
 	{"cpu", "unbound", UNIT_FRACTION, offsetof(struct cost, cpu.unbound), false, WITH_GROUP},
 	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, WITH_GROUP},
+	{"cpu", "far_many", UNIT_FRACTION, offsetof(struct cost, cpu.far_many), false, IF_SAID},
 	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, WITH_GROUP},
 	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, WITH_GROUP},
 	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, WITH_GROUP},
@@ -75,10 +82,14 @@ static const struct field {
 	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), false, WITH_GROUP},
 	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), false, WITH_GROUP},
 	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), false, WITH_GROUP},
+	{"zero_copy", "reach", UNIT_BYTES, offsetof(struct cost, zero_copy_reach_bytes), false, WITH_GROUP},
+	{"zero_copy", "beyond", UNIT_FRACTION, offsetof(struct cost, zero_copy_beyond), false, WITH_GROUP},
 	{"reduce", "nvlink", UNIT_TIME, offsetof(struct cost, reduce_nvlink_s), false, WITH_GROUP},
 	{"reduce", "pcie", UNIT_TIME, offsetof(struct cost, reduce_pcie_s), false, WITH_GROUP},
 	{"reduce", "host", UNIT_TIME, offsetof(struct cost, reduce_host_s), false, WITH_GROUP},
-	{"reduce", "rank", UNIT_TIME, offsetof(struct cost, reduce_rank_s), false, WITH_GROUP},
+	{"reduce", "nvlink_rank", UNIT_TIME, offsetof(struct cost, reduce_nvlink_rank_s), false, WITH_GROUP},
+	{"reduce", "pcie_rank", UNIT_TIME, offsetof(struct cost, reduce_pcie_rank_s), false, WITH_GROUP},
+	{"reduce", "host_rank", UNIT_TIME, offsetof(struct cost, reduce_host_rank_s), false, WITH_GROUP},
 	{"host_memory", "copy", UNIT_FRACTION, offsetof(struct cost, host_copy), false, WITH_GROUP},
 	{"host_memory", "attention", UNIT_FRACTION, offsetof(struct cost, host_attention), false, WITH_GROUP},
 	{"helpers", "relay", UNIT_BYTES_RATE, offsetof(struct cost, relay_bytes_s), false, WITH_GROUP},
@@ -99,7 +110,7 @@ static int read_number(const struct yaml_node *node, const struct field *f, stru
 {
 	const struct param table[] = {
 		{"value", PARAM_KIND_REAL, f->dim, offsetof(struct written, value), NULL, true, 0,
-			f->dim == UNIT_BYTES_RATE ? 1e15 : 1e3, NULL, ""},
+			f->dim == UNIT_BYTES_RATE || f->dim == UNIT_BYTES ? 1e15 : 1e3, NULL, ""},
 		PARAM_REAL(struct written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -139,7 +150,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 /* ---- the CPU's tables ---- */
 
 struct rate_written {
-	double one, many, spread;
+	double one, many, early, spread;
 	const char *source;
 };
 
@@ -147,7 +158,7 @@ struct rate_written {
 struct isa_written {
 	struct yaml_node *weights, *cache;
 	const char *like, *source;
-	double times, spread;
+	double times, many, spread; /* many: of rates with many rows, beside times */
 };
 
 static int class_find(const char *name)
@@ -163,6 +174,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 	static const struct param table[] = {
 		{"one", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, one), NULL, true, 1e-3, 1e4, NULL, ""},
 		{"many", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, many), NULL, true, 1e-3, 1e4, NULL, ""},
+		PARAM_REAL(struct rate_written, early, "early", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct rate_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct rate_written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -181,6 +193,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		.class = type ? cost_class_of(type) : (enum cost_class)class,
 		.one = {.measured = w.one, .spread = w.spread, .source = w.source},
 		.many = {.measured = w.many, .spread = w.spread, .source = w.source},
+		.early = w.early,
 	};
 	return 0;
 }
@@ -228,6 +241,28 @@ static int unknown_isa(const struct yaml_node *all, const char *isa, const struc
 		suggest_text(&near, hint, sizeof(hint)));
 }
 
+/* Rows of types that an instruction set like another has kernels of its own for. */
+static int lay_own_types(const struct yaml_node *list, struct arena *a, struct cost_cpu *c, struct err *err)
+{
+	struct cost_rate *rows = arena_array(a, struct cost_rate, (size_t)c->n_weights + (list ? yaml_count(list) : 0));
+	int n = c->n_weights;
+
+	memcpy(rows, c->weights, (size_t)n * sizeof(*rows));
+	for (const struct yaml_node *node = list ? list->child : NULL; node; node = node->next) {
+		struct cost_rate own;
+		int at = 0;
+		if (read_rate(node, &own, a, err))
+			return -1;
+		while (at < n && !(rows[at].type == own.type && (own.type || rows[at].class == own.class)))
+			at++;
+		rows[at] = own;
+		n += at == n;
+	}
+	c->weights = rows;
+	c->n_weights = n;
+	return 0;
+}
+
 /* The tables of one instruction set. */
 static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, const char *isa, struct arena *a,
 	struct cost_cpu *c, struct err *err)
@@ -237,6 +272,7 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 		PARAM_NODE(struct isa_written, cache, "cache", ""),
 		PARAM_TEXT(struct isa_written, like, "like", NULL, ""),
 		PARAM_REAL(struct isa_written, times, "times", UNIT_FRACTION, "1", 1e-3, 1e3, ""),
+		PARAM_REAL(struct isa_written, many, "many", UNIT_FRACTION, "1", 1e-3, 1e3, ""),
 		PARAM_REAL(struct isa_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		PARAM_TEXT(struct isa_written, source, "source", NULL, ""),
 	};
@@ -256,9 +292,9 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 		return err_at(err, ERR_INPUT, &node->pos, "'like' names another isa, and 'source' says why");
 	if (read_isa(all, cpu, w.like, a, c, err))
 		return -1;
-	scale_rates(c->weights, c->n_weights, w.times, w.times, w.spread);
+	scale_rates(c->weights, c->n_weights, w.times, w.times * w.many, w.spread);
 	scale_rates(c->cache, c->n_cache, w.times, w.times, w.spread);
-	return 0;
+	return lay_own_types(w.weights, a, c, err);
 }
 
 /* The row of a type, or of a class as a whole: type NULL. */
@@ -276,7 +312,7 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 {
 	enum cost_class class = cost_class_of(type);
 	const struct cost_rate *row = find_row(rows, n_rows, type, class);
-	double width = quant_bits_per_weight(type), one = 0, many = 0, spread = 0;
+	double width = quant_bits_per_weight(type), one = 0, many = 0, early = 0, spread = 0;
 	int n = 0;
 
 	if (!row)
@@ -291,8 +327,9 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		if (rows[i].class != class)
 			continue;
 		double moved = hw_num_value(&bits[class]) * log(rows[i].bits / width);
-		one += log(rows[i].one.measured) + moved;
-		many += log(rows[i].many.measured) + moved;
+		one += log(hw_num_value(&rows[i].one)) + moved;
+		many += log(hw_num_value(&rows[i].many)) + moved;
+		early += rows[i].early;
 		spread += rows[i].one.spread;
 		n++;
 	}
@@ -305,6 +342,7 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 		.class = class,
 		.one = {.measured = exp(one / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
 		.many = {.measured = exp(many / n), .spread = spread / n + bits[class].spread, .source = "mean of its class"},
+		.early = early / n,
 	};
 }
 
@@ -451,7 +489,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 }
 
 struct card_written {
-	double multiply, spread;
+	double multiply, early_experts, spread;
 	const char *source;
 };
 
@@ -461,6 +499,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 {
 	static const struct param table[] = {
 		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -473,6 +512,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 			return -1;
 		if (gpu < 0 || strncmp(m->devices[gpu].part, node->key, strlen(node->key)) != 0)
 			continue;
+		c->gpu_early_experts.measured = w.early_experts;
 		for (int k = 0; k < COST_CLASS_N; k++) {
 			c->gpu_multiply[k].measured *= w.multiply;
 			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);
@@ -569,38 +609,9 @@ size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out)
 	return n;
 }
 
-#define WEIGHTS_PREFIX "kernels.cpu.weights."
-
 bool cost_is_rate(const char *name)
 {
-	return strncmp(name, WEIGHTS_PREFIX, strlen(WEIGHTS_PREFIX)) == 0 || strncmp(name, "kernels.cpu.cache.", 18) == 0;
-}
-
-/* Whether a type's rate is made of that row: it is the type's, or its class's where it has none. */
-static bool comes_from(const struct cost_cpu *c, const struct quant_type *type, const struct cost_rate *row)
-{
-	const struct cost_rate *own = find_row(c->weights, c->n_weights, type, 0);
-
-	if (!own)
-		own = find_row(c->weights, c->n_weights, NULL, cost_class_of(type));
-	return own ? own == row : cost_class_of(type) == row->class;
-}
-
-bool cost_concerns(const struct cost *c, const char *name, const struct model *m)
-{
-	if (strncmp(name, WEIGHTS_PREFIX, strlen(WEIGHTS_PREFIX)) != 0)
-		return true;
-	const char *type = name + strlen(WEIGHTS_PREFIX);
-	size_t len = strcspn(type, ".");
-	for (int i = 0; i < c->cpu.n_weights; i++) {
-		const struct cost_rate *row = &c->cpu.weights[i];
-		if (strlen(row->name) != len || memcmp(row->name, type, len) != 0)
-			continue;
-		for (int k = 0; k < m->n_tensors; k++)
-			if (comes_from(&c->cpu, m->tensors[k].type, row))
-				return true;
-	}
-	return false;
+	return strncmp(name, "kernels.cpu.weights.", 20) == 0 || strncmp(name, "kernels.cpu.cache.", 18) == 0;
 }
 
 static struct cost_rate *copy_rates(const struct cost_rate *rows, int n, struct arena *a)
@@ -620,6 +631,12 @@ struct cost *cost_copy(const struct cost *c, struct arena *a)
 	copy->cpu.weights = copy_rates(c->cpu.weights, c->cpu.n_weights, a);
 	copy->cpu.cache = copy_rates(c->cpu.cache, c->cpu.n_cache, a);
 	return copy;
+}
+
+void cost_make_early(struct cost_cpu *c)
+{
+	for (int i = 0; i < c->n_weights; i++)
+		c->weights[i].many.measured *= c->weights[i].early;
 }
 
 char *cost_canonical(const struct cost *c, struct arena *a)

@@ -36,6 +36,7 @@ struct cost_rate {
 	enum cost_class class;
 	struct hw_num one;    /* with one row: each weight is expanded for each row */
 	struct hw_num many;   /* with many rows: once for all of them */
+	double early;         /* share of `many` that the program's kernels reached before it had those for blocks of rows */
 };
 
 struct cost_cpu {
@@ -49,7 +50,9 @@ struct cost_cpu {
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
 	struct hw_num unbound;        /* of one socket's rate, what threads of all reach of pages that lie as they fell */
 	struct hw_num far_bound;      /* what a further socket adds to the first one's rate: pages and threads spread */
+	struct hw_num far_many;       /* what a further socket adds to products of many rows; 0: all */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
+	struct hw_num early_attention_many; /* the same, of many queries; 0: all */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
 	struct hw_num early_state_bytes_s; /* of recurrent state, updated by a graph of operations; 0: by one that reads and
 	                                 writes it */
@@ -65,7 +68,11 @@ struct cost_cpu {
 struct cost {
 	struct hw_num gpu_read[COST_CLASS_N];     /* share of memory rate, few rows */
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
+	struct hw_num gpu_early;                  /* of that with quantised weights, where they are expanded to 16 bits first */
+	struct hw_num scores;                     /* bytes of memory for each score, attention of many rows that is not flash */
+	struct hw_num gpu_mla;                    /* share of the FP16 rate, attention of many rows with MLA's heads; 0: as others */
 	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
+	struct hw_num gpu_early_experts;          /* of that in old builds, on this card; 0: all */
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
@@ -75,9 +82,11 @@ struct cost {
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
 	struct hw_num gpu_early_state;            /* times that recurrent state is read or written by a graph of operations */
 	struct hw_num gpu_launch_s;               /* from one to the next where the host launches and nothing hides it; 0: the device's */
-	struct hw_num unexplained;                /* deviation of measured times that no constant's spread covers */
+	struct hw_num unexplained;                /* deviation of measured times of decoding that no constant's spread covers */
 	struct hw_num paging;                     /* of what paging reads, the share that was wanted; 0: it does not page */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
+	struct hw_num step_old_s;                 /* the same in old builds */
+	struct hw_num host_block_s;               /* to find a block of the cache by its tokens */
 	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
 	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce,
 	   host_memory, helpers. */
@@ -85,9 +94,12 @@ struct cost {
 	struct hw_num layer_s;                    /* the host between two layers */
 	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
 	struct hw_num zero_copy_rows;             /* of an expert, for which its weights are read once */
+	/* Of all that lies there, so much is found through the mappings that a GPU keeps; of that rate, what loads beyond reach. */
+	struct hw_num zero_copy_reach_bytes, zero_copy_beyond;
 	/* All-reduce of two ranks, beside its bytes: over NVLink, PCIe from GPU to GPU, PCIe through host memory; what each
-	   further rank adds. */
-	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s, reduce_rank_s;
+	   further rank adds there. */
+	struct hw_num reduce_nvlink_s, reduce_pcie_s, reduce_host_s;
+	struct hw_num reduce_nvlink_rank_s, reduce_pcie_rank_s, reduce_host_rank_s;
 	/* What the main thread does itself, of the memory's rate: copies within it, attention in 32 bits. */
 	struct hw_num host_copy, host_attention;
 	struct hw_num relay_bytes_s;              /* helpers copy from a pinned buffer to fresh memory */
@@ -111,9 +123,9 @@ void cost_rate_for(const struct cost_rate *rows, int n_rows, const struct hw_num
 size_t cost_numbers(struct cost *c, struct arena *a, struct hw_num_ref **out);
 /* Whether such a name is that of a rate in multiply-adds a cycle. */
 bool cost_is_rate(const char *name);
-/* Whether it can make a difference to a model: rates of types it does not have cannot. */
-bool cost_concerns(const struct cost *c, const char *name, const struct model *m);
 struct cost *cost_copy(const struct cost *c, struct arena *a);
+/* Products of many rows as fast as they were with the kernels before. */
+void cost_make_early(struct cost_cpu *c);
 char *cost_canonical(const struct cost *c, struct arena *a);
 
 #endif

@@ -44,6 +44,9 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	if (second > 0)
 		t.workers *= 1 + (hw_num_value(&c->all_threads) - 1) * second / (hardware - cores);
 	t.clock_hz = team_clock_hz(cpu, busy);
+	t.many_share = 1;
+	if (hw_num_value(&c->far_many) > 0 && binding != COST_ISOLATED && cpu->sockets > 1)
+		t.many_share = (1 + (cpu->sockets - 1) * hw_num_value(&c->far_many)) / cpu->sockets;
 	t.barrier_s = hw_num_value(&cpu->launch_s) * (cpu->cores > 1 ? (n - 1) / (cpu->cores - 1) : 1);
 	if (n > hardware)
 		t.barrier_s += hw_num_value(&c->oversubscribed_s);
@@ -75,9 +78,10 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 	if (multiply_adds > 0) {
 		cost_rate_for(c->weights, c->n_weights, c->bits, type, &r);
 		time.dot_s = multiply_adds / (rate_at(c, &r, rows) * t->clock_hz * t->workers);
-		share = hw_num_value(&c->dot_experts);
-		if (how != COST_TOGETHER && share > 0 && multiply_adds > hw_num_value(&c->few_rows) * weights)
-			time.dot_s /= share;
+		if (multiply_adds > hw_num_value(&c->few_rows) * weights) {
+			share = how == COST_TOGETHER ? 0 : hw_num_value(&c->dot_experts);
+			time.dot_s /= (share > 0 ? share : 1) * t->many_share;
+		}
 	}
 	return time;
 }
@@ -85,21 +89,23 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries)
 {
+	bool many = queries >= hw_num_value(&c->tile_rows);
+	double share = many ? t->attention_share_many : t->attention_share;
 	struct cost_rate k, v;
 	double cycles;
 
 	cost_rate_for(c->cache, c->n_cache, c->bits, types->k, &k);
 	cost_rate_for(c->cache, c->n_cache, c->bits, types->v, &v);
-	if (queries >= hw_num_value(&c->tile_rows) && k.class == COST_16BIT && v.class == COST_16BIT)
+	if (many && k.class == COST_16BIT && v.class == COST_16BIT)
 		cycles = l->head_dim_k / hw_num_value(&k.many) + l->head_dim_v / hw_num_value(&v.many);
 	else
 		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +
 			hw_num_value(&c->entry_cycles);
-	double workers = t->workers;
-	if (t->attention_share > 0) {
+	double workers = t->workers * (share > 0 ? share : 1);
+	if (share > 0 && !many) {
 		/* A head's query is one thread's, and the last round may be of few. */
 		double rows = queries * l->n_head;
-		workers *= t->attention_share * rows / (ceil(rows / t->threads) * t->threads);
+		workers *= rows / (ceil(rows / t->threads) * t->threads);
 	}
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,

@@ -112,6 +112,11 @@ void exec_spans(struct exec *x, sim_span_fn *span, void *ctx)
 	x->sim.config.span_ctx = ctx;
 }
 
+void exec_times_alone(struct exec *x)
+{
+	x->sim.net.charge_stride = 0;
+}
+
 void exec_additions(struct exec *x, exec_added_fn *added, void *ctx)
 {
 	x->on_added = added;

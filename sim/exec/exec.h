@@ -33,7 +33,7 @@ struct exec_record {
 	sim_time end;
 	double *moved;          /* by resource: units moved */
 	sim_time *busy;         /* by resource */
-	const sim_time *charge; /* by resource, then overhead: time along the critical path; sums to end */
+	const sim_time *charge; /* by resource, then overhead: time along the critical path; sums to end. NULL: times alone */
 };
 
 /* A step has ended. The record is valid during the call only. */
@@ -108,6 +108,9 @@ void exec_spans(struct exec *x, sim_span_fn *span, void *ctx);
 
 /* Reports every operation that is added, in order; between exec_init and exec_run. */
 void exec_additions(struct exec *x, exec_added_fn *added, void *ctx);
+
+/* Does without charges (record->charge is NULL): for who wants times alone; between exec_init and exec_run. */
+void exec_times_alone(struct exec *x);
 
 /* Simulates steps first .. first + n - 1 from an idle machine and reports the end of each, in order. Once for each
    exec_init. */

@@ -8,11 +8,22 @@
 
 #define HIDDEN_ELEMENT_BYTES 2
 
+static void count_far(struct ranks *r, const struct place_part *part)
+{
+	for (int i = 0; i < r->n; i++)
+		if (part->spot.mode == PLACE_ZERO_COPY && part->spot.device == r->device[i])
+			r->far_bytes[i] += (double)part->bytes;
+}
+
 void ranks_init(struct ranks *r, const struct cost *cost, const struct placement *p)
 {
 	*r = (struct ranks){.cost = cost, .n = p->rows.n, .attention_nodes = 1, .cache_passes = 1};
 	for (int i = 0; i < r->n; i++)
 		r->device[i] = p->rows.spot[i].device;
+	for (int row = 0; row <= (int)p->model->n_layer; row++)
+		for (int group = 0; group < MODEL_GROUP_N; group++)
+			for (int k = 0; k < p->group[row][group].n; k++)
+				count_far(r, &p->group[row][group].part[k]);
 }
 
 static const struct hw_machine *machine(const struct ranks *r)
@@ -41,9 +52,11 @@ static void exchange(struct ranks *r, double bytes)
 {
 	struct exec *x = r->walk.x;
 	const struct cost *c = r->cost;
-	enum hw_link_kind kind = link_kind(r, memory(r, 0), memory(r, 1));
-	double fixed_s = hw_num_value(kind == HW_LINK_NVLINK ? &c->reduce_nvlink_s :
-				 r->direct ? &c->reduce_pcie_s : &c->reduce_host_s) + (r->n - 2) * hw_num_value(&c->reduce_rank_s);
+	bool nvlink = link_kind(r, memory(r, 0), memory(r, 1)) == HW_LINK_NVLINK;
+	const struct hw_num *two = nvlink ? &c->reduce_nvlink_s : r->direct ? &c->reduce_pcie_s : &c->reduce_host_s;
+	const struct hw_num *further = nvlink ? &c->reduce_nvlink_rank_s :
+				    r->direct ? &c->reduce_pcie_rank_s : &c->reduce_host_rank_s;
+	double fixed_s = hw_num_value(two) + (r->n - 2) * hw_num_value(further);
 	op_ref met = 0, sent = 0;
 
 	for (int i = 0; i < r->n; i++)
@@ -90,11 +103,10 @@ static void change_layer(struct ranks *r, int layer)
 	r->walk.x->label = label;
 }
 
-/* The host's part of so many operations; it runs ahead of the GPUs. */
+/* The host's part of so many operations that it launches; it runs ahead of the GPUs. */
 static void submit(struct ranks *r, double operations)
 {
-	if (r->one_by_one)
-		r->host = exec_wait(r->walk.x, operations * hw_num_value(&r->cost->host_op_s), r->host);
+	r->host = exec_wait(r->walk.x, operations * hw_num_value(&r->cost->host_op_s), r->host);
 }
 
 static struct kernel_place on_rank(const struct ranks *r, int i)
@@ -108,6 +120,17 @@ static struct kernel_place on_rank(const struct ranks *r, int i)
 static double times_read(const struct ranks *r, enum model_group group, double rows)
 {
 	return group == MODEL_EXPERTS ? fmax(1, rows / hw_num_value(&r->cost->zero_copy_rows) + 0.5) : 1;
+}
+
+/* Of a link's rate, what loads of host memory reach: less the more of it there is, since a GPU keeps few of its mappings. */
+static double far_share(const struct ranks *r, int i, int from)
+{
+	const struct cost *c = r->cost;
+	bool pcie = link_kind(r, from, memory(r, i)) == HW_LINK_PCIE;
+	double share = hw_num_value(pcie ? &c->zero_copy_pcie : &c->zero_copy_c2c);
+	double near = fmin(1, hw_num_value(&c->zero_copy_reach_bytes) / r->far_bytes[i]);
+
+	return share / (near + (1 - near) / hw_num_value(&c->zero_copy_beyond));
 }
 
 static void multiply(struct ranks *r, int i, const struct place_part *part, enum model_group group, double share,
@@ -124,10 +147,9 @@ static void multiply(struct ranks *r, int i, const struct place_part *part, enum
 		r->last[i] = exec_kernel(x, r->device[i], &work, r->last[i], ready);
 		return;
 	}
-	bool pcie = link_kind(r, part->spot.memory, memory(r, i)) == HW_LINK_PCIE;
 	work.bytes *= times_read(r, group, flops_per_param / 2 / share);
-	r->last[i] = exec_kernel_far(x, r->device[i], part->spot.memory,
-		hw_num_value(pcie ? &r->cost->zero_copy_pcie : &r->cost->zero_copy_c2c), &work, r->last[i], ready);
+	r->last[i] = exec_kernel_far(x, r->device[i], part->spot.memory, far_share(r, i, part->spot.memory), &work, r->last[i],
+		ready);
 }
 
 static int rank_of(const struct ranks *r, int device)
@@ -151,7 +173,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	r->partial = group != MODEL_ROUTER;
 	if (r->ops && r->ops->group && r->ops->group(r->engine, g, group, share, flops_per_param, times))
 		return;
-	submit(r, nodes);
+	submit(r, r->one_by_one ? nodes : 0);
 	for (int k = 0; k < g->n; k++) {
 		int i = rank_of(r, g->part[k].spot.device);
 		multiply(r, i, &g->part[k], group, share, flops_per_param, seen[i] ? 0 : nodes);
@@ -180,7 +202,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	double share = r->n > 1 ? place_heads_share(l, r->n) : 1;
 	int nodes = r->attention_nodes + (l->mla_dim_k ? r->mla_nodes : 0) + (l->index_heads ? r->index_nodes : 0);
 
-	submit(r, nodes);
+	submit(r, r->one_by_one ? nodes : r->between);
 	for (int i = 0; i < r->n; i++) {
 		struct kernel_place where = on_rank(r, i);
 		struct platform_work work = kernel_attention(&where, l, &p->kv_types, share * bytes, pairs / r->n,
@@ -198,7 +220,7 @@ op_ref ranks_step(struct ranks *r, struct exec *x, const struct trace_step *step
 	op_ref last = 0;
 
 	lower_begin(&r->walk, x, step);
-	r->host = x->step_end;
+	r->host = exec_join(x, x->step_end, after);
 	r->layer = INT_MIN;
 	r->partial = false;
 	for (int i = 0; i < r->n; i++)

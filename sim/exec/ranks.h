@@ -7,7 +7,8 @@
  *
  * What a rank has computed are partial sums, which are added up when what follows needs them: after attention and after the
  * feed-forward part of each layer, and after the embedding. Each rank sends 2 (n - 1) / n of the hidden states to the next
- * one (a ring), by NVLink or over whatever leads from GPU to GPU, after a fixed time. Logits are gathered alike.
+ * one (a ring), by NVLink or over whatever leads from GPU to GPU, after a fixed time, which grows with the ring: each further
+ * rank is two hops more. Logits are gathered alike.
  *
  * Weights that lie in host memory are read over the link by the kernels themselves (zero-copy), or were brought by the
  * engine (streamed), which says when they are there.
@@ -35,11 +36,13 @@ struct ranks {
 	const int *nodes;     /* by group: operations, each a kernel */
 	int attention_nodes, mla_nodes, index_nodes; /* to read the cache; more of layers with MLA, with an index */
 	bool one_by_one;      /* the host launches each; else they are in a CUDA graph */
+	double between;       /* where that is in pieces, between which attention runs: the host's operations for one of them */
 	bool each_expert;     /* experts are computed one after another; else all in one kernel */
 	bool direct;          /* GPUs reach each other over PCIe past host memory */
 	double cache_passes;  /* times the cache is read or written to attend once */
 	const struct ranks_ops *ops;
 	void *engine;
+	double far_bytes[PLACE_MAX_ROWS]; /* by rank: weights that its kernels read over the link */
 	/* of a step */
 	struct lower walk;
 	op_ref last[PLACE_MAX_ROWS];    /* of each rank's kernels */

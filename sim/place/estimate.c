@@ -60,6 +60,26 @@ static void load_cached(struct estimate *e, const struct place_spot *home, doubl
 	load_use(e, home, left * bytes, left * flops);
 }
 
+/* What a memory is sold as, B/s: a drive as what it is read at. 0: nobody says. */
+static double datasheet(const struct hw_machine *m, int memory)
+{
+	double rate = hw_num_peak(&m->memories[memory].bandwidth_bytes_s);
+
+	for (int i = 0; i < m->n_links && m->memories[memory].kind == HW_MEMORY_DRIVE; i++)
+		if (m->links[i].far == memory)
+			rate = hw_num_peak(&m->links[i].d2h.num);
+	return rate;
+}
+
+/* Devices that divide a matrix read their rows at the same time. */
+static double thumb_seconds(const struct placement *p, const struct place_part *part, double share)
+{
+	double rate = datasheet(p->machine, part->spot.memory);
+	double seconds = rate > 0 ? share * (double)part->bytes / rate : 0;
+
+	return part->spot.mode == PLACE_ROWS ? seconds / p->rows.n : seconds;
+}
+
 void estimate_group(struct estimate *e, int layer, enum model_group g, double share, double rows)
 {
 	const struct placement *p = e->placement;
@@ -68,6 +88,7 @@ void estimate_group(struct estimate *e, int layer, enum model_group g, double sh
 	for (int i = 0; i < group->n; i++) {
 		const struct place_part *part = &group->part[i];
 		double flops = g == MODEL_EMBED ? 0 : 2 * rows * share * (double)part->params;
+		e->thumb_s += g == MODEL_EMBED ? 0 : thumb_seconds(p, part, share);
 		(part->spot.mode == PLACE_CACHED ? load_cached : load_use)(e, &part->spot, share * (double)part->bytes, flops);
 	}
 }

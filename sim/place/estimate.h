@@ -4,6 +4,9 @@
  * Uses of weights and cache are added one by one; each loads the memories, links and arithmetic that the
  * placement makes it cross; the bound is the largest load over peak rate. It never feeds a result: it
  * stands beside results (upper_bound_tok_s), and tests hold the simulator to it.
+ *
+ * Beside the bound stands the rule of thumb that everybody uses: the weights that a step needs, each over the datasheet
+ * bandwidth of where they live, one after the other; no cache, no embedding (a row of it), no arithmetic.
  */
 #ifndef SIM_PLACE_ESTIMATE_H
 #define SIM_PLACE_ESTIMATE_H
@@ -15,6 +18,7 @@ struct estimate {
 	double *memory_bytes;        /* by memory, and of a switch between GPUs, which bounds nothing */
 	double *h2d_bytes, *d2h_bytes; /* by link */
 	double *flops;               /* by device */
+	double thumb_s;              /* the rule of thumb */
 };
 
 void estimate_init(struct estimate *e, const struct placement *p, struct arena *a);

@@ -63,6 +63,7 @@ struct result {
 	int n_caches;
 	struct result_cache cache[RESULT_MAX_CACHES]; /* nearest first */
 	double critical_overhead; /* share of total_s in launches and waits */
+	double thumb_tok_s;    /* decode by the rule of thumb (place/estimate.h): to compare with; NAN without decode */
 	uint64_t events;       /* operations simulated */
 	double wall_s;         /* not part of what is compared */
 };

@@ -8,6 +8,7 @@
 
 #include "sim/cache/expert_plan.h"
 #include "sim/place/estimate.h"
+#include "sim/trace/trace_kept.h"
 
 /* Decode steps that are simulated as they come, behind the prefill. */
 #define HEAD_STEPS 4
@@ -41,6 +42,7 @@ struct job {
 	const struct run_options *options;
 	struct arena *arena; /* of the run: sums; each simulation takes from it and gives back */
 	int n_resources;
+	bool times_alone; /* what limits is not asked for */
 	uint64_t events;
 };
 
@@ -122,6 +124,8 @@ struct constants {
 	struct hw_machine *machine;
 	struct cost *cost;
 	struct hw_num_ref *ref[2]; /* of the machine, of the engine */
+	struct hw_num *was[2];     /* what each is without being changed */
+	bool *taken[2];            /* whether a simulation took its value */
 	size_t n[2];
 };
 
@@ -132,6 +136,14 @@ static void constants_init(struct constants *c, const struct job *job)
 	if (job->cost) {
 		c->cost = cost_copy(job->cost, job->arena);
 		c->n[1] = cost_numbers(c->cost, job->arena, &c->ref[1]);
+	}
+	for (int from = 0; from < 2; from++) {
+		c->was[from] = arena_array(job->arena, struct hw_num, c->n[from]);
+		c->taken[from] = arena_array(job->arena, bool, c->n[from]);
+		for (size_t k = 0; k < c->n[from]; k++) {
+			c->ref[from][k].num->taken = &c->taken[from][k];
+			c->was[from][k] = *c->ref[from][k].num;
+		}
 	}
 }
 
@@ -156,7 +168,7 @@ static void on_step(void *ctx, const struct exec_record *r)
 		tally_moved(&now)[i] = r->moved[i];
 		tally_busy(&now)[i] = sim_seconds(r->busy[i]);
 	}
-	for (size_t i = 0; i <= n; i++)
+	for (size_t i = 0; r->charge && i <= n; i++)
 		tally_charge(&now)[i] = sim_seconds(r->charge[i]);
 	tally_add(&c->step, -1, &c->total);
 	tally_add(&c->total, 1, &c->step);
@@ -188,6 +200,8 @@ static int simulate(struct job *job, uint64_t first, uint64_t last, struct outco
 	exec_init(&x, job->placement, job->trace, engine->lower,
 		engine->state_new(&ej, job->placement, job->arena), engine->overheads, job->options->interrupted,
 		job->arena);
+	if (job->times_alone)
+		exec_times_alone(&x);
 	int rc = exec_run(&x, begin, end - begin, on_step, &c, err);
 	exec_release(&x);
 	job->events += x.sim.n_done;
@@ -301,14 +315,14 @@ static int simulate_phase(struct job *job, enum trace_phase phase, enum effort e
 
 	if (n == 0)
 		return 0;
-	if (effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n <= skip_from) || n <= HEAD_STEPS + SHORT_STEPS)
-		return simulate(job, first, first + n - 1, sum, &at_last, err);
-	if (effort == EFFORT_ROUGH && smooth(job)) {
+	if (effort == EFFORT_ROUGH && smooth(job) && n > WARM_UP_STEPS + 2) {
 		if (window(job, first + n / 2, &at_last, err))
 			return -1;
 		tally_add(&sum->phase[phase], (double)n, &at_last);
 		return 0;
 	}
+	if (effort == EFFORT_EXACT || (effort == EFFORT_NORMAL && n <= skip_from) || n <= HEAD_STEPS + SHORT_STEPS)
+		return simulate(job, first, first + n - 1, sum, &at_last, err);
 	if (simulate(job, first, first + HEAD_STEPS - 1, sum, &at_last, err))
 		return -1;
 	return add_tail(job, first + HEAD_STEPS - 1, first + n - 1, effort, &at_last, &sum->phase[phase], err);
@@ -456,9 +470,9 @@ static uint64_t bound_steps(const struct trace *t)
 
 /* The least that a trace's decode takes. Of its steps a mean is taken; where they differ by context alone the first and the
    last do: windows make the cost grow ever slower, so no mean is below theirs. What was fetched ahead before decoding
-   began is spread over the steps. */
+   began is spread over the steps. thumb_s: by the rule of thumb. */
 static int least_decode(const struct placement *p, const struct trace *t, struct arena *a, double *out_s,
-	struct err *err)
+	double *thumb_s, struct err *err)
 {
 	uint64_t n = bound_steps(t), n_seen = 0;
 	struct arena_mark mark = arena_mark(a);
@@ -466,7 +480,7 @@ static int least_decode(const struct placement *p, const struct trace *t, struct
 	double seconds = 0;
 	int rc = 0;
 
-	*out_s = 0;
+	*out_s = *thumb_s = 0;
 	if (t->n_decode == 0)
 		return 0;
 	trace_cursor_init(&c, t, a);
@@ -481,6 +495,7 @@ static int least_decode(const struct placement *p, const struct trace *t, struct
 		estimate_init(&e, p, a);
 		estimate_step(&e, p->model, &step);
 		seconds += estimate_seconds(&e, (double)p->ahead_bytes / (double)t->n_decode);
+		*thumb_s += e.thumb_s;
 		n_seen++;
 	}
 	trace_cursor_release(&c);
@@ -488,13 +503,14 @@ static int least_decode(const struct placement *p, const struct trace *t, struct
 	if (rc)
 		return -1;
 	*out_s = seconds * (double)t->n_decode / (double)n_seen;
+	*thumb_s *= (double)t->n_decode / (double)n_seen;
 	return 0;
 }
 
-static int upper_bound(const struct job *job, double *tok_s, struct err *err)
+static int upper_bound(const struct job *job, double *tok_s, double *thumb_tok_s, struct err *err)
 {
 	const struct scenario *s = job->scenario;
-	double tokens = 0, seconds = 0, one_s;
+	double tokens = 0, seconds = 0, thumb_s = 0, one_s, one_thumb_s;
 
 	for (uint64_t i = 0; i < (s->n_requests ? s->n_requests : 1); i++) {
 		struct arena_mark mark = arena_mark(job->arena);
@@ -502,17 +518,19 @@ static int upper_bound(const struct job *job, double *tok_s, struct err *err)
 
 		if (s->n_requests)
 			make_trace(&t, s, &s->request[i], job->arena);
-		if (least_decode(job->placement, &t, job->arena, &one_s, err))
+		if (least_decode(job->placement, &t, job->arena, &one_s, &one_thumb_s, err))
 			return -1;
 		tokens += (double)t.decode_tokens;
 		seconds += one_s;
+		thumb_s += one_thumb_s;
 		arena_rewind(job->arena, mark);
 	}
 	*tok_s = per_second(tokens, seconds);
+	*thumb_tok_s = per_second(tokens, thumb_s);
 	return 0;
 }
 
-/* Other constants under the same placement. */
+/* Other constants under the same placement: times alone. */
 static int with_constants(const struct job *job, const struct constants *c, enum effort effort,
 	double value[RESULT_FIELD_N], struct err *err)
 {
@@ -523,6 +541,7 @@ static int with_constants(const struct job *job, const struct constants *c, enum
 	p.machine = c->machine;
 	other.placement = &p;
 	other.cost = c->cost;
+	other.times_alone = true;
 	if (simulate_all(&other, effort, &o, err))
 		return -1;
 	fill_metrics(&o, value);
@@ -535,64 +554,164 @@ static void scale(struct hw_num *num, double factor)
 	num->measured *= factor;
 }
 
-/* True when the number can limit some of the time: a capacity that it decides does; it is a time, and there is overhead;
-   or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
-/* Whether the memory or the arithmetic of a kind of device limits anything. */
-static bool limits(const struct result *r, const char *device, const char *memory)
+/* Whether a resource whose name begins so limits anything. */
+static bool limited_by(const struct result *r, const char *begin, size_t len)
 {
 	for (int i = 0; i < r->n_resources; i++)
-		if (r->resource[i].critical > NEGLIGIBLE_SHARE &&
-			(strncmp(r->resource[i].name, device, 3) == 0 || strncmp(r->resource[i].name, memory, 3) == 0))
+		if (r->resource[i].critical > NEGLIGIBLE_SHARE && strncmp(r->resource[i].name, begin, len) == 0)
 			return true;
 	return false;
 }
 
+/* Whether the memory or the arithmetic of a kind of device does. */
+static bool limits(const struct result *r, const struct hw_machine *m, enum hw_device_kind kind)
+{
+	bool shares_ram = kind == HW_DEVICE_CPU;
+
+	for (int i = 0; i < m->n_devices; i++) {
+		const struct hw_memory *memory = &m->memories[m->devices[i].memory];
+		shares_ram |= m->devices[i].kind == kind && (memory->kind == HW_MEMORY_RAM || memory->in_ram);
+	}
+	return limited_by(r, kind == HW_DEVICE_CPU ? "cpu" : "gpu", 3) || (shares_ram && limited_by(r, "ram", 3));
+}
+
+/* A rate that copies of a kind reach, but no capacity: "gpu0.link.h2d_pageable" where the link is not idle, or what an
+   engine's host moves. */
+static bool caps(const struct result *r, const char *name)
+{
+	const char *kind = strstr(name, "_pageable");
+
+	return strncmp(name, "kernels.", 8) == 0 || (kind && limited_by(r, name, (size_t)(kind - name)));
+}
+
+static bool limits_by_capacity(const struct result *r, const struct platform *base, const struct constants *c,
+	struct arena *a)
+{
+	struct arena_mark mark = arena_mark(a);
+	struct platform moved;
+	bool yes = false;
+
+	platform_init(&moved, c->machine, a);
+	for (int i = 0; i < base->n_resources; i++)
+		yes |= base->capacity[i] != moved.capacity[i] && r->resource[i].critical > NEGLIGIBLE_SHARE;
+	arena_rewind(a, mark);
+	return yes;
+}
+
+/* True when the number, which was moved, can limit some of the time: a capacity that it decides does; it is a time, and there
+   is overhead; or it is a share that an engine's kernels reach, or a rate of theirs, or the clock that they count by. */
 static bool matters(const struct result *r, const struct platform *base, const struct constants *c,
 	const struct hw_num_ref *ref, struct arena *a)
 {
-	struct platform moved;
-
 	if (ref->dim == UNIT_TIME)
 		return r->critical_overhead > NEGLIGIBLE_SHARE;
 	if (strncmp(ref->name, "kernels.cpu.", 12) == 0 || strncmp(ref->name, "cpu", 3) == 0)
-		return limits(r, "cpu", "ram");
+		return limits(r, c->machine, HW_DEVICE_CPU);
 	if (strncmp(ref->name, "kernels.gpu.", 12) == 0)
-		return limits(r, "gpu", "gpu");
+		return limits(r, c->machine, HW_DEVICE_GPU);
 	if (ref->dim == UNIT_FRACTION || ref->dim == UNIT_PLAIN || ref->dim == UNIT_FREQUENCY)
 		return true;
-	platform_init(&moved, c->machine, a);
-	for (int i = 0; i < base->n_resources; i++)
-		if (base->capacity[i] != moved.capacity[i] && r->resource[i].critical > NEGLIGIBLE_SHARE)
-			return true;
-	return false;
+	if (caps(r, ref->name))
+		return true;
+	return limits_by_capacity(r, base, c, a);
 }
 
-/* What moving one constant up and down by its spread does to the logarithms of the metrics, squared. */
+/* The same number of any GPU. */
+static const char *behind_gpu(const char *name)
+{
+	return strncmp(name, "gpu", 3) == 0 ? name + 3 + strspn(name + 3, "0123456789") : name;
+}
+
+/* Cards of one part are what that part is: who is wrong about one of them is wrong about all. */
+static bool same_fact(const struct constants *c, size_t i, size_t k)
+{
+	const struct hw_num *x = &c->was[0][i], *y = &c->was[0][k];
+	const char *a = c->ref[0][i].name, *b = c->ref[0][k].name;
+
+	return i == k || (behind_gpu(a) != a && behind_gpu(b) != b && strcmp(behind_gpu(a), behind_gpu(b)) == 0 &&
+		x->peak == y->peak && x->measured == y->measured && x->efficiency == y->efficiency && x->spread == y->spread);
+}
+
+/* A fact to be moved: number k, and those that are the same. */
+struct fact {
+	int from;
+	size_t k;
+};
+
+static bool of_fact(const struct constants *c, const struct fact *f, size_t i)
+{
+	return f->from == 0 ? same_fact(c, i, f->k) : i == f->k;
+}
+
+/* Is it new (not the same as one before), uncertain, and did the run take it? */
+static bool is_open(const struct constants *c, const struct fact *f)
+{
+	bool taken = false;
+
+	if (!(c->was[f->from][f->k].spread > 0))
+		return false;
+	for (size_t i = 0; i < c->n[f->from]; i++) {
+		if (!of_fact(c, f, i))
+			continue;
+		if (i < f->k)
+			return false;
+		taken |= c->taken[f->from][i];
+	}
+	return taken;
+}
+
+static void move(const struct constants *c, const struct fact *f, double factor)
+{
+	for (size_t i = 0; i < c->n[f->from]; i++)
+		if (of_fact(c, f, i))
+			scale(c->ref[f->from][i].num, factor);
+}
+
+static void move_back(const struct constants *c, const struct fact *f)
+{
+	for (size_t i = 0; i < c->n[f->from]; i++)
+		*c->ref[f->from][i].num = c->was[f->from][i];
+}
+
+/* A longer time, a lower rate or share: what makes nothing slower when it is that, makes nothing faster when it is the
+   reverse. Of thresholds and exponents nobody knows which way that is. */
+static bool slows(const struct hw_num_ref *ref, bool up, bool *known)
+{
+	*known = ref->dim != UNIT_COUNT && (ref->dim != UNIT_PLAIN || cost_is_rate(ref->name));
+	return up == (ref->dim == UNIT_TIME);
+}
+
+/* What moving a fact up and down by its spread does to the logarithms of the metrics, squared. */
 static int add_variance(struct job *job, const struct platform *base_platform, const struct result *r,
-	struct constants *c, const struct hw_num_ref *ref, const double base[RESULT_FIELD_N],
+	struct constants *c, const struct fact *f, const double base[RESULT_FIELD_N],
 	double variance[RESULT_FIELD_N], struct err *err)
 {
-	struct hw_num saved = *ref->num;
-	double value[RESULT_FIELD_N];
-	int rc = 0;
+	const struct hw_num_ref *ref = &c->ref[f->from][f->k];
+	double spread = c->was[f->from][f->k].spread, value[RESULT_FIELD_N];
+	bool known, up = slows(ref, true, &known);
 
-	for (int up = 0; up < 2 && rc == 0; up++) {
-		scale(ref->num, exp(up ? saved.spread : -saved.spread));
+	for (int i = 0; i < 2; i++, up = !up) {
+		bool same = true;
+		move(c, f, exp(up ? spread : -spread));
 		bool counts = matters(r, base_platform, c, ref, job->arena);
-		if (counts)
-			rc = with_constants(job, c, EFFORT_ROUGH, value, err);
-		*ref->num = saved;
-		if (!counts)
-			break;
-		for (int f = 0; f < RESULT_FIELD_N && rc == 0; f++)
-			if (result_fields[f].interval && isfinite(base[f]))
-				variance[f] += pow(log(value[f] / base[f]), 2) / 2;
+		int rc = counts ? with_constants(job, c, EFFORT_ROUGH, value, err) : 0;
+		move_back(c, f);
+		if (!counts || rc)
+			return rc;
+		for (int k = 0; k < RESULT_FIELD_N; k++) {
+			if (!result_fields[k].interval || !isfinite(base[k]))
+				continue;
+			variance[k] += pow(log(value[k] / base[k]), 2) / 2;
+			same &= value[k] == base[k];
+		}
+		if (known && same)
+			return 0;
 	}
-	return rc;
+	return 0;
 }
 
-/* Each constant that limits something is moved by its spread; the squares add up, and on top measurement noise and what
-   is known to remain unexplained. */
+/* Each fact that limits something is moved by its spread; the squares add up, and on top measurement noise and what is known
+   to remain unexplained. */
 static int fill_interval(struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
 {
 	double base[RESULT_FIELD_N], variance[RESULT_FIELD_N] = {0};
@@ -602,18 +721,22 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	constants_init(&c, job);
 	if (with_constants(job, &c, EFFORT_ROUGH, base, err))
 		return -1;
-	for (int from = 0; from < 2; from++)
-		for (size_t k = 0; k < c.n[from]; k++)
-			if (c.ref[from][k].num->spread > 0 &&
-				(from == 0 || cost_concerns(c.cost, c.ref[from][k].name, job->placement->model)) &&
-				add_variance(job, base_platform, r, &c, &c.ref[from][k], base, variance, err))
+	for (int from = 0; from < 2; from++) {
+		for (size_t k = 0; k < c.n[from]; k++) {
+			struct fact f = {from, k};
+			if (is_open(&c, &f) &&
+				add_variance(job, base_platform, r, &c, &f, base, variance, err))
 				return -1;
+		}
+	}
 
-	double noise = c.cost ? hypot(MEASUREMENT_NOISE, hw_num_value(&c.cost->unexplained)) : MEASUREMENT_NOISE;
+	double unexplained = c.cost ? hw_num_value(&c.cost->unexplained) : 0;
 	double z = gsl_cdf_ugaussian_Pinv(0.9); /* 80 % lie between the 10th and the 90th percentile */
 	for (int f = 0; f < RESULT_FIELD_N; f++) {
 		if (!result_fields[f].interval)
 			continue;
+		bool prompt = f == RESULT_PREFILL_TOK_S || f == RESULT_TTFT_S;
+		double noise = prompt ? MEASUREMENT_NOISE : hypot(MEASUREMENT_NOISE, unexplained);
 		double sigma = sqrt(variance[f] + noise * noise);
 		r->low80[f] = r->value[f] * exp(-z * sigma);
 		r->high80[f] = r->value[f] * exp(z * sigma);
@@ -622,10 +745,26 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	return 0;
 }
 
+/* Simulates the same steps over and over: they are kept, unless that were a whole recording. */
+static int interval(const struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
+{
+	struct trace_kept kept;
+	struct job again = *job;
+
+	if (job->trace->mixed || job->scenario->n_requests)
+		return fill_interval(&again, base_platform, r, err);
+	trace_kept_init(&kept, job->trace, job->arena);
+	again.trace = &kept.trace;
+	int rc = fill_interval(&again, base_platform, r, err);
+	trace_kept_release(&kept);
+	return rc;
+}
+
 static void no_numbers(struct result *r)
 {
 	for (int f = 0; f < RESULT_FIELD_N; f++)
 		r->value[f] = r->low80[f] = r->high80[f] = NAN;
+	r->thumb_tok_s = NAN;
 }
 
 /* Of a phase. */
@@ -667,12 +806,6 @@ static void number_prefix(const char *resource, char *buf, size_t size)
 static bool divided(const struct placement *p)
 {
 	return p->kv[0].mode == PLACE_ROWS;
-}
-
-/* The same number of any GPU. */
-static const char *behind_gpu(const char *name)
-{
-	return strncmp(name, "gpu", 3) == 0 ? name + 3 + strspn(name + 3, "0123456789") : name;
 }
 
 /* How the metric would change if a resource (with a divided model: of each GPU) were twice as fast. */
@@ -886,13 +1019,13 @@ static int run_placed(struct job *job, struct result *out, struct run_why *why, 
 	platform_init(&pf, job->placement->machine, job->arena);
 	job->n_resources = pf.n_resources;
 	if (simulate_all(job, o->exact ? EFFORT_EXACT : o->quick ? EFFORT_QUICK : EFFORT_NORMAL, &outcome, err) ||
-		upper_bound(job, &out->value[RESULT_UPPER_BOUND_TOK_S], err))
+		upper_bound(job, &out->value[RESULT_UPPER_BOUND_TOK_S], &out->thumb_tok_s, err))
 		return -1;
 	fill_metrics(&outcome, out->value);
 	fill_resources(job, &pf, &outcome, out);
 	out->events = job->events;
 	fill_caches(job->placement->experts, out);
-	if (o->interval && fill_interval(job, &pf, out, err))
+	if (o->interval && interval(job, &pf, out, err))
 		return -1;
 	return why ? explain(job, &pf, &outcome, out, why, err) : 0;
 }

@@ -23,12 +23,23 @@ const char *validate_metric_name(enum validate_metric m)
 	return names[m];
 }
 
+bool validate_wants(const struct validate_options *o, const char *engine)
+{
+	size_t len = strlen(engine);
+
+	for (const char *p = o->engine; p && *p; p += strcspn(p, ","), p += *p == ',')
+		if (strcspn(p, ",") == len && memcmp(p, engine, len) == 0)
+			return true;
+	return !o->engine;
+}
+
 static void take_result(struct validate_row *row, const struct scenario *s, const struct result *r)
 {
 	row->predicted = r->value[row->field] * row->scale;
 	row->low80 = r->low80[row->field] * row->scale;
 	row->high80 = r->high80[row->field] * row->scale;
 	row->upper_bound = r->value[RESULT_UPPER_BOUND_TOK_S];
+	row->thumb = row->metric == VALIDATE_DECODE ? r->thumb_tok_s * row->scale : NAN;
 	if (row->per_token) {
 		/* Seconds for one token of each sequence. */
 		double batch = (double)s->workload.batch, low = row->low80;
@@ -133,5 +144,6 @@ int validate_run(const char *path, const struct validate_options *o, struct aren
 		return err_set(err, ERR_INTERRUPTED, "interrupted");
 	for (int m = 0; m < VALIDATE_METRIC_N; m++)
 		validate_summarise(out, (enum validate_metric)m, &out->summary[m], a);
+	validate_summarise_thumb(out, &out->thumb, a);
 	return 0;
 }

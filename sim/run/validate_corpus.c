@@ -27,11 +27,17 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 #define DEFAULT_CHANNELS 2
 /* Of the rate of such memory: modules of a platform differ by this much from its usual ones, and some slots are empty. */
 #define SPREAD_UNSTATED_DRAM "25%"
+/* A drive's rate is what its maker or a benchmark says; what an engine gets of it is some tenth more or less. */
+#define DRIVE_SPREAD "12%%"
+/* Of generic-cpu; who runs more threads has as many. */
+#define GENERIC_CORES 8
 /* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
 #define DEFAULT_RAM_RESERVED "4GiB"
 #define DEFAULT_QUANT "q4_k_m"
 #define DEFAULT_PROMPT "512"
 #define DEFAULT_GENERATE "128"
+/* llama.cpp's -b. */
+#define DEFAULT_BATCH 2048
 /* A prompt that is not stated and matters little ("~prompt_len"). */
 #define SHORT_PROMPT "32"
 
@@ -227,23 +233,30 @@ static int add_ram(struct text *t, const struct source_row *r, struct err *err)
 	return 0;
 }
 
-/* "samsung-980-pro@2.5": a drive and GB/s. Without a rate the name is a part; other words say that there is a drive. */
+/* "samsung-980-pro@2.5": a drive and GB/s. Without a rate the name is a part; other words say that there is a drive. A
+   rate behind two of these is none of the drive's: it is implied, of gcp-ssd by a fit and of ramdisk by the whole time of a
+   token, with all that is done beside reading. */
 static int add_disk(struct text *t, const struct source_row *r, struct err *err)
 {
 	static const char *const words[][2] = {{"30TB NVMe (DGX-2)", "nvme-raid-dgx2"},
 		{"1.5TB SSD (GCP)", "cloud-disk-gcp-pd"}, {"Gen4 ~7 GB/s", "nvme-gen4"}};
+	static const char *const implied[][2] = {{"gcp-ssd@", "cloud-disk-gcp-pd"}, {"ramdisk@", "ramdisk"}};
 	const char *disk = r->at[COL_DISK], *rate = strchr(disk, '@'), *part;
 	double gb_s;
 
-	if (rate && number_parse(rate + 1, strlen(rate + 1), &gb_s) && gb_s > 0) {
-		add(t, "  nvme0: {capacity: 4TB, read: %gGB/s, write: %gGB/s, latency: 100us}\n", gb_s, gb_s);
-		return 0;
-	}
 	if (probe_find_part(t->library, HW_PART_NVME, disk, 0, &part, err))
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcmp(disk, words[i][0]) == 0)
 			part = words[i][1];
+	for (size_t i = 0; i < ARRAY_LEN(implied); i++)
+		if (strncmp(disk, implied[i][0], strlen(implied[i][0])) == 0)
+			part = implied[i][1];
+	if (!part && rate && number_parse(rate + 1, strlen(rate + 1), &gb_s) && gb_s > 0) {
+		add(t, "  nvme0: {capacity: 4TB, read: {measured: %gGB/s, spread: " DRIVE_SPREAD ", source: corpus}, "
+			"write: {measured: %gGB/s, spread: 50%%, source: corpus}, latency: 100us}\n", gb_s, gb_s);
+		return 0;
+	}
 	bool used = *disk || strstr(r->at[COL_FLAGS], "disk_gib") || strstr(r->at[COL_FLAGS], "--disk-offload");
 	if (!part && used)
 		assume(t, "drive");
@@ -264,6 +277,8 @@ static int add_machine(struct text *t, const struct source_row *r, struct err *e
 	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK]);
 	if (*cpu)
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", cpu, *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
+	else if (strtoul(r->at[COL_THREADS], NULL, 10) > GENERIC_CORES)
+		add(t, "  cpu0: {part: generic-cpu, cores: %s, threads: %s}\n", r->at[COL_THREADS], r->at[COL_THREADS]);
 	else
 		add(t, "  cpu0: generic-cpu\n");
 	if (!*cpu)
@@ -378,6 +393,36 @@ static int add_ollama_flags(struct text *t, const char *flags, const char *model
 	return 0;
 }
 
+static bool is_unknown(const struct text *t, const struct source_row *r, const char *what)
+{
+	char *rest = arena_strdup(t->arena, r->at[COL_UNKNOWN]), *one;
+	bool found = false;
+
+	while ((one = strsep(&rest, ";"))) {
+		one += *one == '~';
+		found |= strcmp(one, what) == 0;
+	}
+	return found;
+}
+
+/* Who says that passes have more rows than a batch has by default made the batch larger as well: else it would be no use.
+   Where the size of a pass is not known, experts are in RAM and prompts long, it is what guides for that say, as in
+   noonghunna/club-3090 issue 1054. */
+static void add_batch(struct text *t, const struct source_row *r)
+{
+	const char *flags = r->at[COL_FLAGS], *ub = strstr(flags, "-ub ");
+	unsigned long rows = ub ? strtoul(ub + strlen("-ub "), NULL, 10) : 0, prompt = strtoul(r->at[COL_PROMPT], NULL, 10);
+
+	if (rows > DEFAULT_BATCH && !strstr(flags, "-b ")) {
+		add(t, " -b %lu", rows);
+		assume(t, "batch size");
+	}
+	if (!rows && prompt >= DEFAULT_BATCH && is_unknown(t, r, "ub") && (strstr(flags, "exps=CPU") || strstr(flags, "cpu-moe"))) {
+		add(t, " -ub %d", DEFAULT_BATCH);
+		assume(t, "micro-batch");
+	}
+}
+
 /* Of llama.cpp, its relatives and KTransformers. */
 static int add_command_flags(struct text *t, const struct source_row *r, struct err *err)
 {
@@ -390,6 +435,7 @@ static int add_command_flags(struct text *t, const struct source_row *r, struct 
 	else if (add_ollama_flags(t, flags, r->at[COL_MODEL], err))
 		return -1;
 	add_remarks(t, flags);
+	add_batch(t, r);
 	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
 		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
 	if (*r->at[COL_WHEN] && !kt)
@@ -426,6 +472,8 @@ static void add_workload(struct text *t, const struct source_row *r, enum valida
 		assume(t, "prompt length");
 	if (!*prompt && strstr(r->at[COL_UNKNOWN], "~prompt_len"))
 		prompt = SHORT_PROMPT;
+	if (metric == VALIDATE_E2E && strcmp(r->at[COL_METRIC], "e2e_tok_s") == 0)
+		t->scale = validate_zero_streams(r->at[COL_FLAGS], t->n_gpus);
 	if (metric == VALIDATE_E2E)
 		add(t, "workload: {batch: %s, prompt: %s, generate: %s}\n", batch, or_else(prompt, DEFAULT_PROMPT),
 			or_else(gen, DEFAULT_GENERATE));
@@ -448,6 +496,7 @@ static const char *quant_of(const struct source_row *r, bool gguf, struct text *
 		{"iq3_k_r4", "custom-iq3_k_r4"}, {"iq3_ks", "custom-iq3_ks"}, {"iq4_k", "custom-iq4_k"},
 		{"iq4_k_r4", "custom-iq4_k_r4"}, {"iq4_ks", "custom-iq4_ks"}, {"iq4_ks_r4", "custom-iq4_ks_r4"},
 		{"iq5_k", "custom-iq5_k"}, {"iq6_k", "custom-iq6_k"}};
+	static const char *const published[][2] = {{"deepseek-v4-flash", "fp4-fp8"}, {"deepseek-v4-pro", "fp4-fp8"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
 		if (strcmp(r->at[COL_QUANT], near[i][0]) == 0) {
@@ -457,6 +506,9 @@ static const char *quant_of(const struct source_row *r, bool gguf, struct text *
 	}
 	if (!*r->at[COL_QUANT])
 		assume(t, "quant");
+	for (size_t i = 0; i < ARRAY_LEN(published); i++)
+		if (!gguf && !*r->at[COL_QUANT] && strcmp(r->at[COL_MODEL], published[i][0]) == 0)
+			return published[i][1];
 	return or_else(r->at[COL_QUANT], gguf ? DEFAULT_QUANT : "");
 }
 
@@ -472,7 +524,8 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 	if (strcmp(engine, "accelerate") == 0)
 		add_accelerate_flags(t, r->at[COL_FLAGS]);
 	else if (validate_gpu_engine(r->at[COL_ENGINE]))
-		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], t->arena));
+		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], r->at[COL_WHEN],
+				t->arena));
 	else if (strcmp(engine, "flexgen") == 0)
 		add(t, "flags: '%s'\n", validate_flexgen_flags(r->at[COL_FLAGS], t->arena));
 	else if (strcmp(engine, "zero-inference") == 0)
@@ -564,7 +617,7 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 			.reason = "",
 			.assumed = "",
 			.status = VALIDATE_OK,
-			.predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN,
+			.predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN, .thumb = NAN,
 		};
 		row.metric = metric_of(src.at[COL_METRIC], &row.per_token, &known);
 		if (!known)
@@ -576,7 +629,7 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 		row.identity = "";
 		for (int c = COL_ENGINE; c < COL_METRIC; c++)
 			row.identity = arena_printf(a, "%s|%s", row.identity, src.at[c]);
-		if (o->engine && strcmp(o->engine, row.engine) != 0) {
+		if (!validate_wants(o, row.engine)) {
 			row.status = VALIDATE_SKIPPED;
 			row.reason = "of another engine";
 			row.scored = false;

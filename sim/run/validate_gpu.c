@@ -35,7 +35,7 @@ static char *without_remarks(const char *flags, struct arena *a)
 }
 
 /* A number of GiB that is not stated is as few as fit. */
-static const char *vllm_flags(const char *flags, const char *kv_dtype, struct arena *a)
+static const char *vllm_flags(const char *flags, const char *kv_dtype, const char *when, struct arena *a)
 {
 	char *text = without_remarks(flags, a), *open;
 	const char *hit = strstr(text, "prefix_hit="), *out = "";
@@ -49,13 +49,15 @@ static const char *vllm_flags(const char *flags, const char *kv_dtype, struct ar
 	out = arena_printf(a, "%s%s", out, text);
 	if (*kv_dtype && !strstr(out, "kv-cache-dtype"))
 		out = arena_printf(a, "%s --kv-cache-dtype %s", out, kv_dtype);
+	if (*when)
+		out = arena_printf(a, "%s --build %s", out, when);
 	return arena_printf(a, "flags: '%s'\n", out);
 }
 
-const char *validate_gpu_flags(const char *engine, const char *flags, const char *kv_dtype, struct arena *a)
+const char *validate_gpu_flags(const char *engine, const char *flags, const char *kv_dtype, const char *when, struct arena *a)
 {
 	if (strcmp(engine, "vllm") == 0)
-		return vllm_flags(flags, kv_dtype, a);
+		return vllm_flags(flags, kv_dtype, when, a);
 	if (strcmp(engine, "hf-transformers") == 0)
 		return strstr(flags, "full attention") ? "flags: {cache_implementation: static}\n" : "flags: {}\n";
 	if (strcmp(engine, "sequoia") == 0)

@@ -12,7 +12,7 @@
 /* Which of our engines runs rows of an engine of the corpus; NULL: none of these does. */
 const char *validate_gpu_engine(const char *name);
 /* The flags of a row as `flags:`. */
-const char *validate_gpu_flags(const char *engine, const char *flags, const char *kv_dtype, struct arena *a);
+const char *validate_gpu_flags(const char *engine, const char *flags, const char *kv_dtype, const char *when, struct arena *a);
 /* Requests whose prompts begin as earlier ones did ("prefix_hit=0.4"): whole blocks of that are cached, and at least one token
    is computed. */
 struct validate_gpu_prefix {

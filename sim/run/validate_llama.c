@@ -33,12 +33,12 @@ static void add_row(const struct bench *bench, const struct bench_row *b, const 
 		.scored = c->scenario != NULL,
 		.status = c->scenario ? VALIDATE_OK : VALIDATE_SKIPPED,
 		.reason = c->reason, .assumed = c->assumed, .identity = identity(b, c),
-		.measured = b->value, .predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN,
+		.measured = b->value, .predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN, .thumb = NAN,
 		.scenario = c->scenario, .where = arena_printf(a, "%s:%d", bench->file, b->line), .field = c->field,
 		.scale = c->scale,
 	};
 
-	if (o->engine && strcmp(o->engine, row.engine) != 0) {
+	if (!validate_wants(o, row.engine)) {
 		row.status = VALIDATE_SKIPPED;
 		row.reason = "of another engine";
 		row.scored = false;

@@ -21,6 +21,11 @@ static const char *zero_word(const char *word, struct arena *a)
 	return strncmp(word, "gpu_resident_params=", 20) == 0 ? arena_printf(a, "--%s", word) : word;
 }
 
+double validate_zero_streams(const char *flags, int n_gpus)
+{
+	return strstr(flags, "--zero-stage") ? n_gpus : 1;
+}
+
 /* Where nothing is said of pinning, weights in RAM are pinned: FlexGen's script for DeepSpeed and DeepSpeed's own default. */
 const char *validate_zero_flags(const char *flags, struct arena *a, const char **assumed)
 {

@@ -19,10 +19,18 @@ int validate_read_corpus(const char *path, const struct validate_options *o, str
 int validate_read_llama(const char *path, const struct validate_options *o, struct arena *a, struct validate_rows *rows,
 	struct err *err);
 
+/* Are rows of this engine asked for? */
+bool validate_wants(const struct validate_options *o, const char *engine);
+
 void validate_summarise(const struct validate *v, enum validate_metric m, struct validate_summary *s, struct arena *a);
+
+void validate_summarise_thumb(const struct validate *v, struct validate_thumb *t, struct arena *a);
 
 /* The flags of a row of the corpus as the engine's own; what was assumed is appended. */
 const char *validate_flexgen_flags(const char *flags, struct arena *a);
 const char *validate_zero_flags(const char *flags, struct arena *a, const char **assumed);
+/* Streams whose tokens a row counts, of as many GPUs: each has one where the model is sharded over them, and
+   bloom-ds-zero-inference.py (huggingface/transformers-bloom-inference) multiplies by them. */
+double validate_zero_streams(const char *flags, int n_gpus);
 
 #endif

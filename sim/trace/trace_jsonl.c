@@ -243,13 +243,13 @@ static int next_line(struct trace_jsonl *t, struct err *err)
 	while (fgets(piece, sizeof(piece), t->from)) {
 		/* A NUL byte would look like the end of the piece: json.h refuses it, if it gets to see it. */
 		size_t n = strlen(piece);
+		if (n == 0)
+			return wrong(t, err, "control character U+0000");
 		if (t->text.n + n > MAX_LINE)
 			return wrong(t, err, "a line of more than %d MiB", MAX_LINE >> 20);
 		VEC_RESERVE(&t->text, t->arena, t->text.n + n);
 		memcpy(t->text.at + t->text.n, piece, n);
 		t->text.n += n;
-		if (n == 0)
-			return wrong(t, err, "control character U+0000");
 		if (piece[n - 1] == '\n')
 			return 1;
 		if (n < sizeof(piece) - 1 && !feof(t->from))

@@ -6,6 +6,10 @@ row() { # ID GPUS LINK CPU SOCKETS DRAM DRAM_GBPS DISK [ENGINE]: of a small mode
 	echo "$1,g,${9:-llama.cpp},2025-01,qwen2.5-3b,q4_0,$2,$3,$4,$5,$6,${7-},measured,64,${8-},,,,1,16,4,0,decode_tok_s,10,A,"
 }
 
+offloaded() { # ID ENGINE GPUS DISK FLAGS METRIC: the same, of 16 bits
+	echo "$1,g,$2,2023-02,qwen2.5-3b,f16,$3,,epyc-7742,1,ddr4-3200x8,,,256,$4,,$5,,1,16,4,,$6,10,A,"
+}
+
 corpus() { # runs the rows of standard input
 	{
 		echo id,group,engine,when,model,quant,gpus,link,cpu,sockets,dram,dram_gbps,dram_gbps_kind,ram_gib,disk,threads,flags,kv_dtype,batch,prompt_len,gen_len,depth,metric,value,tier,unknown
@@ -108,6 +112,28 @@ registered() { # a server's DDR4 gives less of its peak than a desktop's
 	awk "BEGIN { exit !($(field server predicted) < 0.9 * $(field desktop predicted)) }"
 }
 
+implied() { # rates that are none of a drive's: of a disk by a fit, of files in memory by the whole time of a token
+	{
+		offloaded ram1 airllm rtx-3090 ramdisk@1.35 '' s_per_token
+		offloaded ram9 airllm rtx-3090 ramdisk@9 '' s_per_token
+		offloaded gcp1 zero-inference t4 gcp-ssd@0.508 --disk-offload e2e_tok_s
+		offloaded gcp9 zero-inference t4 '1.5TB SSD (GCP)' --disk-offload e2e_tok_s
+		offloaded own1 zero-inference t4 nvme@0.508 --disk-offload e2e_tok_s
+	} | corpus
+	[ "$(field ram1 predicted)" = "$(field ram9 predicted)" ] && [ "$(field gcp1 predicted)" = "$(field gcp9 predicted)" ] &&
+		awk -v gcp="$(field gcp1 predicted)" -v own="$(field own1 predicted)" 'BEGIN { exit !(own > 0 && gcp > 2 * own) }'
+}
+
+streams() { # a model sharded over GPUs has a stream on each, and tokens of all are counted; seconds a token are of one
+	{
+		offloaded one zero-inference '4*a100-80gb' '' '--quant-bits 16' e2e_tok_s
+		offloaded all zero-inference '4*a100-80gb' '' '--zero-stage 3 (sharded over 4 GPUs)' e2e_tok_s
+		offloaded wait zero-inference '4*a100-80gb' '' '--zero-stage 3' s_per_token
+	} | corpus
+	awk -v one="$(field one predicted)" -v all="$(field all predicted)" -v wait="$(field wait predicted)" 'BEGIN {
+		exit !(one > 0 && all / one > 3.999 && all / one < 4.001 && one * wait > 0.999 && one * wait < 1.001) }'
+}
+
 not_run() {
 	{
 		row many '24*t4' '' '' '' ''
@@ -120,6 +146,29 @@ not_run() {
 		[ "$(field typo status)" = error ] && field typo reason | grep -q "unknown gpu part 'rtx-4900'; did you mean"
 }
 
+passes() { # a batch as large as the stated pass; what guides set where experts are in RAM and it is not known
+	prompts() { # ID FLAGS UNKNOWN
+		echo "$1,g,llama.cpp,2025-10,qwen3-30b-a3b,q4_0,rtx-4090,pcie-4x16,epyc-9355,1,ddr5-6400x12,,measured,64,,,$2,,1,4099,,0,prefill_tok_s,10,A,$3"
+	}
+	{
+		prompts large '-ngl 99 -ot exps=CPU -ub 4096' ''
+		prompts both '-ngl 99 -ot exps=CPU -ub 4096 -b 4096' ''
+		prompts unknown '-ngl 99 -ot exps=CPU' 'link;~ub'
+		prompts guides '-ngl 99 -ot exps=CPU -ub 2048' ''
+		prompts known '-ngl 99 -ot exps=CPU' link
+		prompts layers '-ngl 20' '~ub'
+		prompts plain '-ngl 20' ''
+	} | corpus
+	for id in large:'batch size' unknown:micro-batch; do
+		field "${id%%:*}" reason | grep -q "${id#*:}" || { echo "$id"; return 1; }
+	done
+	for id in both known layers; do
+		field "$id" reason | grep batch && return 1
+	done
+	[ "$(field large predicted)" = "$(field both predicted)" ] && [ "$(field unknown predicted)" = "$(field guides predicted)" ] &&
+		[ "$(field known predicted)" != "$(field guides predicted)" ] && [ "$(field layers predicted)" = "$(field plain predicted)" ]
+}
+
 ok 'links: of each card, with gaps' links
 ok 'modules: those of the platform' modules
 ok 'chips and modules with their processors' module_of_both
@@ -127,5 +176,8 @@ ok 'drives' drives
 ok 'the system that the notes name' system_of_notes
 ok 'shares of layers' shares
 ok 'registered modules' registered
+ok 'passes and batches' passes
+ok 'rates that are no drive'"'"'s' implied
+ok 'tokens of all streams of a sharded model' streams
 ok 'what is not run says why' not_run
 finish

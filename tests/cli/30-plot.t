@@ -118,6 +118,37 @@ in_characters() {
 }
 ok 'in characters' in_characters
 
+# ---- predicted against measured ----
+
+accuracy_row() { # METRIC MEASURED PREDICTED MARK
+	printf '{"id": "x", "metric": "%s", "measured": %s, "predicted": %s, "mark": "%s"}' "$@"
+}
+
+accuracy() { # panels of the metrics that are there, up to a power of ten that has no exponent; rows without a mark are none
+	printf '{"rows": [%s,\n%s,\n%s,\n%s]}\n' "$(accuracy_row decode 2.385 3.1 Q)" "$(accuracy_row prefill 104321 1203456 Q)" \
+		"$(accuracy_row decode 7.7 12.5 'R"')" "$(accuracy_row e2e 1 null '')" | sed 's/R""/R\\""/' >"$tmp/v.json"
+	for form in svg:'<svg' png:PNG pdf:'%PDF-'; do
+		plot 0 accuracy --validation "$tmp/v.json" -o "$out/f.${form%%:*}" && begins "$out/f.${form%%:*}" "${form#*:}" || return 1
+	done
+	for text in '>Q<' '>decode<' '>prefill<' 'measured (tok/s)' '>10M<'; do
+		grep -qF "$text" "$out/f.svg" || { echo "no $text"; return 1; }
+	done
+	! grep -qF '>e2e<' "$out/f.svg" && rm "$out"/f.*
+}
+
+accuracy_refuses() {
+	for text in '{"rows": 3}' '[]' '{"rows": [{"metric": "speed", "mark": "A"}]}' '{"rows": [{"metric": "decode", "mark": "A"}]}' '{"rows": []}' '{'; do
+		echo "$text" >"$tmp/v.json"
+		refuses 2 "v.json" accuracy --validation "$tmp/v.json" -o "$out/f.svg" || { echo "$text"; return 1; }
+	done
+	refuses 2 "a figure of kind 'accuracy' needs --validation FILE" accuracy -o "$out/f.svg" &&
+		refuses 2 "a figure of kind 'memory' is of a database" memory --validation "$tmp/v.json" -o "$out/f.svg" &&
+		refuses 1 "cannot read '$tmp/none.json'" accuracy --validation "$tmp/none.json" -o "$out/f.svg"
+}
+
+ok 'predicted against measured' accuracy
+ok 'no validation' accuracy_refuses
+
 # ---- the other kinds ----
 
 draws_kind() { # KIND TEXT...: in each form, and the svg has the texts

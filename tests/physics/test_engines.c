@@ -183,6 +183,36 @@ START_TEST(accelerate_brings_each_module)
 }
 END_TEST
 
+static double accelerate_s(const char *sets, double host_op_s)
+{
+	static const char text[] = "model: llama-2-13b\nquant: f16\nengine: accelerate\nworkload: {prompt: 0, generate: 1, depth: 16}\n"
+				   "machine: {gpu0: rtx-4090, gpu1: rtx-4090, cpu0: generic-cpu, ram: {capacity: 64GiB, bandwidth: 60GB/s}}\n";
+	struct ran ran;
+	struct run_options o = {.exact = true};
+	struct err err = {0};
+	struct result r;
+
+	load(&ran, text, sets);
+	ran.scenario->cost->host_op_s.measured = host_op_s;
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &r, NULL, &err), err);
+	arena_release(&ran.arena);
+	return r.value[RESULT_TPOT_S];
+}
+
+/* The thread that submits runs ahead of GPUs that have all they need, with 1 + 40 x 38 + 8 operations and a hook of three for
+   each of 40 x 9 + 3 parameters: it costs time only where it is the slower. Where each copy is waited for it always does. */
+START_TEST(accelerate_runs_ahead_of_the_gpus)
+{
+	static const char away[] = "flags.device_map=cpu_offload";
+	double ahead = accelerate_s(NULL, 2.385e-6), still = accelerate_s(NULL, 7.1e-6), behind = accelerate_s(NULL, 71e-6);
+	double operations = 1 + 40 * 38 + 8 + 3 * (40 * 9 + 3);
+
+	assert_close(still, ahead, 1e-2);
+	assert_close(behind, operations * 71e-6 + 2e-3, 0.02);
+	ck_assert(accelerate_s(away, 71e-6) > accelerate_s(away, 7.1e-6) + 0.7 * operations * 63.9e-6);
+}
+END_TEST
+
 static double decode(const char *engine, const char *sets)
 {
 	char text[512];
@@ -217,13 +247,13 @@ START_TEST(pageable_copies_cost)
 	double pageable = run(text, NULL, false).value[RESULT_TTFT_S];
 	double pinned = run(text, "flags.no-mmap=yes", false).value[RESULT_TTFT_S];
 
-	/* 12.9 against 25 GB/s, with some computing in both. */
-	ck_assert_msg(pageable > 1.5 * pinned && pageable < 1.95 * pinned, "%g and %g", pageable, pinned);
+	/* 17.5 against 25 GB/s, with some computing in both. */
+	ck_assert_msg(pageable > 1.2 * pinned && pageable < 1.43 * pinned, "%g and %g", pageable, pinned);
 }
 END_TEST
 
 TEST_MAIN("engines", llamacpp_decode_computes_where_weights_are, llamacpp_prefill_borrows_the_gpu,
 	llamacpp_few_rows_stay_on_the_cpu, llamacpp_nkvo_attends_on_the_cpu, llamacpp_override_moves_one_group, llamacpp_rows_are_divided, rows_are_booked_where_they_are, rows_use_both_gpus_at_once,
 	one_gpu_of_several,
-	accelerate_brings_each_module, no_engine_beats_the_ideal_one, hand_written_max_memory_uses_what_auto_leaves,
+	accelerate_brings_each_module, accelerate_runs_ahead_of_the_gpus, no_engine_beats_the_ideal_one, hand_written_max_memory_uses_what_auto_leaves,
 	pageable_copies_cost)

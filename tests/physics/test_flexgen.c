@@ -130,7 +130,7 @@ START_TEST(weights_cross_once_a_block)
 	double one = step_s(block, "workload.batch=8 flags.num-gpu-batches=1");
 	double links = 59.95e9 / 13.84e9;
 	/* Weights of one layer and its cache are read at 240 GB/s, the cache with the copies before. */
-	double computing = 59.95e9 / (0.85 * 240e9) + 8 * 240 * 1.376e6 * 3 / (0.99 * 240e9);
+	double computing = 59.95e9 / (0.9 * 240e9) + 8 * 240 * 1.376e6 * 3 / (0.99 * 240e9);
 
 	ck_assert_msg(one > links && one < 1.06 * links, "%g and %g", one, links);
 	ck_assert_msg(two - one > computing && two - one < 1.15 * computing, "%g and %g", two - one, computing);

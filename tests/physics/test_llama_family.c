@@ -22,7 +22,7 @@ START_TEST(ik_streams_experts_late)
 	check_order(SMALL_MOE, MACHINE "engine: ik_llama.cpp\nworkload: {prompt: 128, generate: 1}\nflags: -ngl 99 -cmoe\n", many);
 	/* As llama.cpp did, and it until June 2025. */
 	check_order(SMALL_MOE, MACHINE "engine: ik_llama.cpp\nworkload: {prompt: 32, generate: 1}\n"
-				       "flags: -ngl 99 -cmoe --build 2025-05\n", many);
+				       "flags: -ngl 99 -cmoe -fa on --build 2025-05\n", many);
 	check_order(SMALL_MOE, MACHINE "engine: llama.cpp\nworkload: {prompt: 32, generate: 1}\nflags: -ngl 99 -cmoe\n", many);
 }
 END_TEST
@@ -107,6 +107,48 @@ START_TEST(ktransformers_brings_experts_layer_by_layer)
 
 	check_order(SMALL_MOE, MACHINE "engine: ktransformers\nworkload: {prompt: 400, generate: 1}\n"
 				       "flags: --kt-gpu-prefill-token-threshold 400\n", want);
+}
+END_TEST
+
+/* Seconds of a prompt through a model on the desktop. */
+static double prompt_s(const char *model, const char *engine, const char *workload, const char *flags, const char *sets)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "model: %s\n" MACHINE "engine: %s\nworkload: {generate: 1, %s}\nflags: '%s'\n", model, engine,
+		workload, flags);
+	return run(text, sets, false).value[RESULT_TTFT_S];
+}
+
+/* The host orders a layer's experts at 40 GB/s, then they cross at 25. */
+START_TEST(ktransformers_orders_what_it_brings)
+{
+	static const char model[] = "qwen3-30b-a3b\nquant: q8_0", rows[] = "prompt: 2048";
+	double brought = prompt_s(model, "ktransformers", rows, "--kt-gpu-prefill-token-threshold 400", NULL);
+	double faster = prompt_s(model, "ktransformers", rows, "--kt-gpu-prefill-token-threshold 400", "machine.gpu0.link=pcie-5x16");
+	/* 48 layers of 128 experts of 3 x 2048 x 768. */
+	double bytes = 48.0 * 128 * 3 * 2048 * 768 * 34 / 32;
+
+	ck_assert_msg(brought > bytes / 40e9 + bytes / 25e9 && brought < 1.25 * (bytes / 40e9 + bytes / 25e9), "%g", brought);
+	assert_close(brought - faster, bytes / 25e9 - bytes / 55.5e9, 0.05);
+}
+END_TEST
+
+/* Two sockets are not twice as fast with many rows; experts of int8 have AMX kernels. */
+START_TEST(sockets_and_tiles_of_ktransformers)
+{
+	double s[3];
+
+	for (int i = 0; i < 3; i++) {
+		char text[512];
+		snprintf(text, sizeof(text), "model: qwen3-30b-a3b\nquant: %s\nmachine: {gpu0: rtx-4090, cpu0: {part: xeon-gold-6454s, sockets: %d},\n"
+					     "  ram: {capacity: 1024GiB, bandwidth: 500GB/s}}\n"
+					     "engine: ktransformers\nworkload: {prompt: 1531, generate: 1}\n",
+			i == 2 ? "int8-cpu-int4-gpu" : "q4_k_m", i == 1 ? 1 : 2);
+		s[i] = run(text, NULL, false).value[RESULT_TTFT_S];
+	}
+	ck_assert_msg(s[1] > 1.3 * s[0] && s[1] < 1.6 * s[0], "%g and %g", s[1], s[0]);
+	ck_assert_msg(s[2] < 0.7 * s[0], "%g and %g", s[2], s[0]);
 }
 END_TEST
 
@@ -213,7 +255,234 @@ START_TEST(quantised_keys_alone)
 }
 END_TEST
 
-TEST_MAIN("llama-family", small_kernels_were_not_always_fused, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
-	ktransformers_copies_experts_to_the_sockets, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
+/* 17.5 against 25 GB/s; ik_llama.cpp maps or pins, whatever is said. */
+START_TEST(overridden_weights_were_pageable)
+{
+	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 512";
+	double mapped = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09", NULL);
+	double pinned = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09 --no-mmap", NULL);
+
+	ck_assert_msg(mapped > 1.2 * pinned && mapped < 1.43 * pinned, "%g and %g", mapped, pinned);
+	assert_close(prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-07 --no-mmap", NULL), mapped, 1e-9);
+	assert_close(prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -cmoe --build 2025-09 --no-mmap --no-pinned", NULL), mapped, 1e-9);
+	assert_close(prompt_s(moe, "ik_llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2026-03 --no-mmap", NULL), mapped, 0.02);
+	assert_close(prompt_s(moe, "ik_llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2026-04", NULL), pinned, 0.02);
+	/* Layers that are in RAM for want of room were never overridden. */
+	ck_assert(prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 9 --build 2025-07 --no-mmap", NULL) <
+		0.85 * prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 9 --build 2025-07", NULL));
+}
+END_TEST
+
+/* Products in 16 bits until June 2024. */
+START_TEST(quantised_products_were_slower)
+{
+	static const char rows[] = "prompt: 509";
+	double then = prompt_s("llama-2-7b\nquant: q4_0", "llama.cpp", rows, "-ngl 99 --build 2024-06", NULL);
+	double now = prompt_s("llama-2-7b\nquant: q4_0", "llama.cpp", rows, "-ngl 99 --build 2024-07", NULL);
+
+	ck_assert_msg(then > 1.25 * now && then < now / 0.68, "%g and %g", then, now);
+	assert_close(prompt_s("llama-2-7b\nquant: f16", "llama.cpp", rows, "-ngl 99 --build 2024-06", NULL),
+		prompt_s("llama-2-7b\nquant: f16", "llama.cpp", rows, "-ngl 99 --build 2024-07", NULL), 1e-12);
+}
+END_TEST
+
+/* Blocks of eight rows came in June 2025; interleaved types had their own. */
+START_TEST(ik_had_slower_products_on_the_cpu)
+{
+	static const char rows[] = "prompt: 311";
+	double then = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-05", NULL);
+	double now = prompt_s("llama-2-7b\nquant: iq4_ks", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-06", NULL);
+
+	ck_assert_msg(then > 1.5 * now && then < now / 0.55 * 1.05, "%g and %g", then, now);
+	assert_close(prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-fa on -ngl 0 --build 2025-04", NULL),
+		prompt_s("llama-2-7b\nquant: iq4_ks_r4", "ik_llama.cpp", rows, "-fa on -ngl 0 --no-op-offload --build 2025-06", NULL), 0.03);
+}
+END_TEST
+
+/* Some interleaved types cross the link since June 2025; what -rtr makes of others never does. */
+START_TEST(interleaved_types_cross_late)
+{
+	static const char many[] = "kernel -1 embed\ncopy 0 attn\n"
+				   "kernel 0 attn\nkernel 0 attn\nkernel 0 router\ncopy 0 experts\nkernel 0 experts\n"
+				   "kernel 1 attn\nkernel 1 attn\nkernel 1 router\ncopy 1 experts\nkernel 1 experts\n"
+				   "kernel -1 output\nstep\n";
+	static const char stay[] = "kernel -1 embed\ncopy 0 attn\n" ON_CPU(0) "copy 1 attn\n" ON_CPU(1)
+		"copy -1 output\nkernel -1 output\nstep\n";
+	static const struct {
+		const char *quant, *flags, *want;
+	} cases[] = {{"iq4_k_r4", "--build 2025-06", many}, {"q4_k_r4", "--build 2025-06", stay},
+		{"iq4_k_r4", "--build 2025-05", stay}, {"q4_k", "-rtr", stay}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct listing l;
+		char text[256];
+		snprintf(text, sizeof(text), MACHINE "engine: ik_llama.cpp\nworkload: {prompt: 131, generate: 1}\nflags: -ngl 99 -cmoe -fa on %s\n",
+			cases[i].flags);
+		list_model_step(0, SMALL_MOE, cases[i].quant, text, &l);
+		ck_assert_msg(strcmp(l.text, cases[i].want) == 0, "%s: %s", cases[i].quant, l.text);
+	}
+}
+END_TEST
+
+/* Keys and values of all heads are made again of what is in the cache: 2 x 512 x 128 x 256 a token and layer. */
+START_TEST(ik_unpacks_its_cache_for_each_pass)
+{
+	static const char model[] = "deepseek-v2-lite\nquant: q4_k_m", rows[] = "prompt: 512, depth: 31744";
+	double kept = prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 -mla 3 -fa", NULL);
+	double heads = prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 -mla 0 -fa", NULL);
+	double flops = 27.0 * 31744 * 2 * 512 * 16 * 256;
+
+	/* 75 % of 167 TFLOP/s. */
+	assert_close(kept - heads, flops / 125e12, 0.5);
+}
+END_TEST
+
+/* Attention of many rows wrote its scores until -fa auto became on: 15 bytes for each of 32 heads and 509 x 8701 pairs in 32
+   layers, and products of what is masked. */
+START_TEST(scores_are_written_without_flash_attention)
+{
+	static const char model[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 509, depth: 8192";
+	double off = prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa off", NULL);
+	double on = prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa on", NULL);
+	double bytes = 15.0 * 32 * 32 * 509 * 8701;
+
+	ck_assert_msg(off - on > bytes / 920e9 && off - on < 1.15 * bytes / 920e9, "%g more than %g", off - on, on);
+	assert_close(prompt_s(model, "llama.cpp", rows, "-ngl 99 --build 2025-08", NULL),
+		prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa off --build 2025-08", NULL), 1e-12);
+	assert_close(prompt_s(model, "llama.cpp", rows, "-ngl 99 --build 2025-09", NULL),
+		prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa on --build 2025-09", NULL), 1e-12);
+	assert_close(prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 --build 2025-10", NULL),
+		prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 -fa off --build 2025-10", NULL), 1e-12);
+}
+END_TEST
+
+/* Until July 2025 the experts that no row had chosen crossed with the others. */
+START_TEST(all_experts_crossed_at_first)
+{
+	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 37";
+	double then = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-07", NULL);
+	double now = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-08", NULL);
+	/* 1 - (1 - 8 / 128)^37 of them. */
+	double used = 1 - pow(1 - 8.0 / 128, 37);
+
+	assert_close(now / then, used, 0.03);
+}
+END_TEST
+
+/* Before May 2025 flash attention with such heads was the CPU's. */
+START_TEST(flash_attention_of_mla_was_the_cpus)
+{
+	static const char model[] = "deepseek-v2-lite\nquant: q4_k_m", rows[] = "prompt: 1021, depth: 12288";
+	double then = prompt_s(model, "llama.cpp", rows, "-ngl 0 -fa on --build 2025-04", NULL);
+
+	double now = prompt_s(model, "llama.cpp", rows, "-ngl 0 -fa on --build 2025-05", NULL);
+	double plain = prompt_s(model, "llama.cpp", rows, "-ngl 0 -fa off --build 2025-04", NULL);
+
+	ck_assert_msg(then > 1.3 * now && then > 1.3 * plain, "%g, %g and %g", then, now, plain);
+}
+END_TEST
+
+/* Each product alone went to the GPU before April 2024: its rows there, its results back, all else on the CPU. */
+START_TEST(single_products_borrowed_the_gpu)
+{
+	static const char want[] = "kernel -1 embed\n"
+				   "copy 0 attn\ncopy 0 attn\nkernel 0 attn\ncopy 0 attn\nkernel 0 attn\nkernel 0 attn\nkernel 0 attn\n"
+				   "copy 0 router\ncopy 0 router\nkernel 0 router\ncopy 0 router\nkernel 0 router\n";
+	static const char rows[] = "prompt: 997";
+	double then = prompt_s("llama-2-7b\nquant: q4_0", "llama.cpp", rows, "-ngl 0 -b 1024 -ub 1024 --build 2024-03", NULL);
+
+	struct listing l;
+
+	list_model_step(0, SMALL_MOE, "f16",
+		MACHINE "engine: llama.cpp\nworkload: {prompt: 127, generate: 1}\nflags: -ngl 0 --build 2024-03\n", &l);
+	ck_assert_msg(strncmp(l.text, want, strlen(want)) == 0, "%s", l.text);
+	ck_assert(then > 2 * prompt_s("llama-2-7b\nquant: q4_0", "llama.cpp", rows, "-ngl 0 -b 1024 -ub 1024 --build 2024-04", NULL));
+}
+END_TEST
+
+/* Experts of 768 rows are 96 blocks of eight: with 64 threads half of them have two, the others one. */
+START_TEST(threads_without_a_block_wait)
+{
+	double s[2];
+
+	for (int i = 0; i < 2; i++) {
+		char text[512];
+		snprintf(text, sizeof(text), "model: qwen3-30b-a3b\nquant: q8_0\nmachine: {cpu0: epyc-9965, ram: {capacity: 256GiB, bandwidth: 900GB/s}}\n"
+					     "engine: ik_llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: {t: %d}\n", i ? 64 : 48);
+		s[i] = run(text, NULL, false).value[RESULT_TTFT_S];
+	}
+	/* 1.31 times by threads and clock; 7 / 8 of 64 work and 0.933 of 48. */
+	ck_assert_msg(s[0] > 1.1 * s[1] && s[0] < 1.27 * s[1], "%g and %g", s[0], s[1]);
+}
+END_TEST
+
+/* Zen 5 multiplies many rows 1.3 times as fast as Zen 4, and one row as fast. */
+START_TEST(zen_5_has_wider_units)
+{
+	static const char machine[] = "machine: {cpu0: ryzen-9-9950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\nmodel: llama-2-7b\nquant: q4_0\n"
+				      "engine: ik_llama.cpp\nworkload: {prompt: 509, generate: 9}\n";
+	struct result five = run(machine, NULL, false), four = run(machine, "machine.cpu0.isa=avx512_vnni", false);
+
+	ck_assert(four.value[RESULT_TTFT_S] > 1.2 * five.value[RESULT_TTFT_S]);
+	ck_assert(four.value[RESULT_TTFT_S] < 1.31 * five.value[RESULT_TTFT_S]);
+	assert_close(four.value[RESULT_DECODE_TOK_S], five.value[RESULT_DECODE_TOK_S], 1e-9);
+}
+END_TEST
+
+/* Vulkan's and Metal's products of experts until August 2025. */
+START_TEST(radeons_had_slow_products_of_experts)
+{
+	static const char text[] = "model: %s\nquant: q4_0\nmachine: {gpu0: rx-6900-xt, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\n"
+				   "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: -ngl 99 -fa on --build %s\n";
+	static const char *const model[] = {"deepseek-v2-lite", "llama-2-7b"}, *const build[] = {"2025-08", "2025-09"};
+	double s[2][2];
+
+	for (int i = 0; i < 4; i++) {
+		char one[512];
+		snprintf(one, sizeof(one), text, model[i / 2], build[i % 2]);
+		s[i / 2][i % 2] = run(one, NULL, false).value[RESULT_TTFT_S];
+	}
+	ck_assert_msg(s[0][0] > 1.3 * s[0][1] && s[0][0] < 2 * s[0][1], "%g and %g", s[0][0], s[0][1]);
+	assert_close(s[1][0], s[1][1], 1e-12);
+}
+END_TEST
+
+static struct result run_with_interval(const char *text)
+{
+	struct run_options o = {.interval = true};
+	struct err err = {0};
+	struct result r;
+	struct ran ran;
+
+	load(&ran, text, NULL);
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &r, NULL, &err), err);
+	arena_release(&ran.arena);
+	return r;
+}
+
+/* What pageable copies reach is uncertain by a quarter, what pinned ones reach by little; and what the host orders. */
+START_TEST(intervals_know_of_copies)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q8_0\n" MACHINE "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\n"
+				   "flags: -ngl 99 -cmoe\n";
+	char pins[512];
+	snprintf(pins, sizeof(pins), "%.*s --no-mmap\n", (int)strlen(text) - 1, text);
+	struct result mapped = run_with_interval(text), pinned = run_with_interval(pins);
+	double wide = log(mapped.high80[RESULT_PREFILL_TOK_S] / mapped.low80[RESULT_PREFILL_TOK_S]);
+	double narrow = log(pinned.high80[RESULT_PREFILL_TOK_S] / pinned.low80[RESULT_PREFILL_TOK_S]);
+
+	/* Two times 1.28 x 0.25, less what is arithmetic. */
+	ck_assert_msg(wide > 0.45 && wide < 0.7 && narrow < 0.25, "%g and %g", wide, narrow);
+}
+END_TEST
+
+TEST_MAIN("llama-family", small_kernels_were_not_always_fused, sockets_want_a_policy,
+	recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers, ktransformers_copies_experts_to_the_sockets,
+	quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
-	ktransformers_brings_experts_layer_by_layer, a_file_larger_than_ram_is_paged)
+	ktransformers_brings_experts_layer_by_layer, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
+	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, intervals_know_of_copies,
+	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
+	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, interleaved_types_cross_late,
+	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
+	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)

@@ -114,6 +114,29 @@ START_TEST(latency_is_paid_each_time)
 }
 END_TEST
 
+/* A ring of four is two ranks longer than one of two; each link has its own time for that. */
+START_TEST(further_ranks_cost_by_link)
+{
+	static const char text[] = "model: llama-3.1-8b\nquant: bf16\nengine: vllm\nflags: -tp 4\n"
+				   "machine: {gpu0: a100-sxm-80gb, gpu1: a100-sxm-80gb, gpu2: a100-sxm-80gb, gpu3: a100-sxm-80gb, "
+				   "cpu0: generic-cpu, ram: {capacity: 512GiB, bandwidth: 200GB/s}}\n"
+				   "workload: {prompt: 0, generate: 1, depth: 64}\n";
+	struct ran ran;
+	struct run_options o = {.exact = true};
+	struct err err = {0};
+	struct result r;
+
+	load(&ran, text, NULL);
+	ran.scenario->cost->reduce_host_rank_s.measured += 23.85e-6;
+	ran.scenario->cost->reduce_nvlink_rank_s.measured += 1;
+	ran.scenario->cost->reduce_pcie_rank_s.measured += 1;
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &r, NULL, &err), err);
+	double more = r.value[RESULT_TPOT_S] - run(text, NULL, true).value[RESULT_TPOT_S];
+	assert_close(more, 66 * 2 * 23.85e-6, 1e-6);
+	arena_release(&ran.arena);
+}
+END_TEST
+
 /* Each GPU reads its own share of what lies in host memory over its own link, while all-reduces cross the same links. */
 START_TEST(offload_and_all_reduces_share_links)
 {
@@ -143,5 +166,5 @@ START_TEST(more_gpus_are_faster_and_not_n_times)
 END_TEST
 
 TEST_MAIN("ranks", two_all_reduces_a_layer, each_gpu_has_half_of_all, a_latent_cache_is_not_divided, all_reduces_cross_nvlink,
-	pcie_goes_through_host_memory_or_past_it, latency_is_paid_each_time, offload_and_all_reduces_share_links,
+	pcie_goes_through_host_memory_or_past_it, latency_is_paid_each_time, further_ranks_cost_by_link, offload_and_all_reduces_share_links,
 	more_gpus_are_faster_and_not_n_times)

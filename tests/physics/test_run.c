@@ -44,6 +44,24 @@ START_TEST(resident_step_is_bytes_over_bandwidth)
 }
 END_TEST
 
+/* Each layer over the bandwidth of where it lives, whoever computes it: no link, no cache, no row of the embedding. */
+START_TEST(rule_of_thumb_is_weights_over_datasheets)
+{
+	static const struct {
+		const char *sets;
+		double on_gpu; /* layers */
+	} cases[] = {{NULL, 32}, {"flags.gpu-layers=0", 0}, {"flags.gpu-layers=7", 7},
+		{"flags.gpu-layers=7 flags.host=compute workload.depth=3701", 7}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct result r = run(BASE "workload: {batch: 1, prompt: 64, generate: 3}\n", cases[i].sets, false);
+		double seconds = (cases[i].on_gpu * LAYER_BYTES + OUTPUT_BYTES) / 921e9 + (32 - cases[i].on_gpu) * LAYER_BYTES / 63.4e9;
+		assert_close(r.thumb_tok_s, 1 / seconds, 1e-6);
+	}
+	ck_assert(isnan(run(BASE "workload: {prompt: 64, generate: 1}\n", NULL, false).thumb_tok_s));
+}
+END_TEST
+
 START_TEST(streamed_step_is_bytes_over_link)
 {
 	/* Nothing resident: the link decides, as long as computing (0.02 of it) hides behind it. */
@@ -370,7 +388,8 @@ START_TEST(order_of_operations)
 }
 END_TEST
 
-TEST_MAIN("run", resident_step_is_bytes_over_bandwidth, streamed_step_is_bytes_over_link, host_step_is_bytes_over_dram,
+TEST_MAIN("run", resident_step_is_bytes_over_bandwidth, rule_of_thumb_is_weights_over_datasheets,
+	streamed_step_is_bytes_over_link, host_step_is_bytes_over_dram,
 	prefill_is_arithmetic_over_flops, skipping_steps_agrees_with_all, no_run_beats_its_bound, shares_sum_to_one,
 	broken_copy_unit_shows, all_rates_doubled_halves_all_times, more_memory_is_never_slower,
 	more_resident_layers_are_never_slower, batch_pays_for_streamed_layers_and_not_for_the_host,

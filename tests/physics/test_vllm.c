@@ -77,6 +77,58 @@ START_TEST(more_slots_overlap_more)
 }
 END_TEST
 
+/* What came when: an older build is a new one with a flag, or with its host's time. */
+START_TEST(builds_are_what_they_were)
+{
+	static const struct {
+		const char *build, *since, *before; /* sets of the build before a change, of that with it, of the latest */
+		double more_s;
+	} cases[] = {
+		{"flags.build=2025-03", "flags.build=2025-04", "flags.disable-uva=yes", 0},
+		{"flags.build=2024-08", "flags.build=2024-09", "flags.disable-uva=yes", 10e-3 - 1e-3},
+		{"flags.build=2023", "flags.build=2023-12", "flags.disable-uva=yes flags.enforce-eager=yes", 10e-3 - 1e-3},
+	};
+	static const char text[] = "model: llama-3.1-8b\nquant: bf16\nmachine: server-h100\nengine: vllm\n"
+				   "flags: {cpu-offload-gb: 3}\nworkload: {prompt: 0, generate: 1, depth: 16}\n";
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		double was = run(text, cases[i].build, true).value[RESULT_TPOT_S];
+		double like = run(text, cases[i].before, true).value[RESULT_TPOT_S];
+		assert_close(was, like + cases[i].more_s, 1e-9);
+		double since = run(text, cases[i].since, true).value[RESULT_TPOT_S];
+		ck_assert_msg(fabs(since / was - 1) > 1e-3, "%zu: %g and %g", i, since, was);
+	}
+}
+END_TEST
+
+/* A GPU's mappings of host memory reach so far; what lies beyond is read at a lower rate: a quarter as before, three quarters
+   in twice the time. */
+START_TEST(zero_copy_slows_beyond_its_reach)
+{
+	static const char text[] = "model: llama-3.1-70b\nquant: bf16\nengine: vllm\nflags: {cpu-offload-gb: 100}\n"
+				   "machine: {gpu0: {part: h100-sxm-80gb, link: {part: pcie, gen: 5, width: 16, h2d: 50GB/s}}, "
+				   "cpu0: generic-cpu, ram: {capacity: 512GiB, bandwidth: 700GB/s}}\n"
+				   "workload: {prompt: 0, generate: 1, depth: 16}\n";
+	struct ran ran;
+	struct run_options o = {.exact = true};
+	struct err err = {0};
+	struct result within, beyond;
+
+	load(&ran, text, NULL);
+	struct cost *c = ran.scenario->cost;
+	c->zero_copy_reach_bytes.measured = 1e12;
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &within, NULL, &err), err);
+	double far = (double)within.memory.row[hw_find_memory(ran.scenario->machine, "ram")].used_bytes[LEDGER_WEIGHTS];
+	c->zero_copy_reach_bytes.measured = 0.25 * far;
+	c->zero_copy_beyond.measured = 0.5;
+	assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &beyond, NULL, &err), err);
+	ck_assert(far > 107e9);
+	assert_close(beyond.value[RESULT_TPOT_S] - within.value[RESULT_TPOT_S],
+		0.75 * far / (50e9 * hw_num_value(&c->zero_copy_pcie)), 1e-3);
+	arena_release(&ran.arena);
+}
+END_TEST
+
 /* A kernel whose weights are behind the link takes as long as the slowest of link, host memory and arithmetic. */
 START_TEST(zero_copy_is_the_slowest_of_three)
 {
@@ -144,7 +196,8 @@ static double first_token_s(const char *sets)
 		   "workload: {prompt: 16, generate: 1, depth: 9984}\n", sets, true).value[RESULT_TTFT_S];
 }
 
-/* 9984 tokens of 128 KiB: their blocks of 16, each with its fixed part, and then the bytes at the link's rate. */
+/* 9984 tokens of 128 KiB: their blocks of 16, each hashed and with its fixed part, then the bytes at the link's rate; one more
+   pass of the scheduler sees that they are there. */
 START_TEST(prefix_is_loaded_before_its_request_runs)
 {
 	struct ran ran;
@@ -155,8 +208,9 @@ START_TEST(prefix_is_loaded_before_its_request_runs)
 	bool forward[HW_MAX_HOPS];
 	ck_assert_int_eq(hw_route(m, hw_find_memory(m, "ram"), hw_find_memory(m, "gpu0"), link, forward), 1);
 	double bytes = 9984.0 * 131072;
-	double want = 624 * hw_num_value(&ran.scenario->cost->copy_submit_s) + hw_num_value(&m->links[link[0]].latency_s) +
-		bytes / hw_rate_at(&m->links[link[0]].h2d, bytes);
+	const struct cost *c = ran.scenario->cost;
+	double want = 624 * (hw_num_value(&c->host_block_s) + hw_num_value(&c->copy_submit_s)) + hw_num_value(&c->step_s) +
+		hw_num_value(&m->links[link[0]].latency_s) + bytes / hw_rate_at(&m->links[link[0]].h2d, bytes);
 	double with = first_token_s(NULL), without = first_token_s("flags.kv-offloading-size=0");
 	assert_close(with - without, want, 1e-3);
 	arena_release(&ran.arena);
@@ -164,5 +218,5 @@ START_TEST(prefix_is_loaded_before_its_request_runs)
 END_TEST
 
 TEST_MAIN("vllm", resident_layers_follow_each_other, zero_copy_has_no_copies, without_uva_each_layer_waits_for_its_copy,
-	layers_are_brought_ahead, one_slot_for_all_layers_does_not_overlap, more_slots_overlap_more, zero_copy_is_the_slowest_of_three,
-	offload_counts_for_each_gpu, prefix_is_loaded_before_its_request_runs)
+	layers_are_brought_ahead, one_slot_for_all_layers_does_not_overlap, more_slots_overlap_more, builds_are_what_they_were,
+	zero_copy_slows_beyond_its_reach, zero_copy_is_the_slowest_of_three, offload_counts_for_each_gpu, prefix_is_loaded_before_its_request_runs)

@@ -68,9 +68,10 @@ START_TEST(rewind_gives_back)
 	struct arena_mark mark = arena_mark(&a);
 	char *next = arena_alloc(&a, 100);
 	arena_alloc(&a, 1 << 20);
-	ck_assert_uint_gt(a.total_bytes, before);
+	ck_assert_uint_gt(a.total_bytes, before + (1 << 20));
+	arena_alloc(&a, 3 << 20);
 	arena_rewind(&a, mark);
-	ck_assert_uint_eq(a.total_bytes, before);
+	ck_assert_uint_lt(a.total_bytes, before + (4 << 20)); /* the smaller block went */
 	ck_assert_ptr_eq(arena_alloc(&a, 100), next);
 	ck_assert_str_eq(kept, "kept");
 	arena_rewind(&a, empty);
@@ -78,6 +79,37 @@ START_TEST(rewind_gives_back)
 	ck_assert_ptr_null(a.head);
 	ck_assert_str_eq(arena_strdup(&a, "again"), "again");
 	arena_release(&a);
+}
+END_TEST
+
+/* Rewinding a thousand times costs no thousand blocks of the system, and what is handed out again is zero. */
+START_TEST(rewound_memory_comes_again)
+{
+	struct arena a;
+	size_t most = 0;
+	char *first = NULL;
+
+	arena_init(&a, NULL, NULL);
+	arena_strdup(&a, "kept");
+	for (int round = 0; round < 5; round++) {
+		struct arena_mark mark = arena_mark(&a);
+		char *block = arena_alloc(&a, 700001);
+		for (size_t i = 0; i < 700001; i += 1009)
+			ck_assert_int_eq(block[i], 0);
+		memset(block, 0x5a, 700001);
+		if (round == 0) {
+			first = block;
+			most = a.total_bytes;
+		}
+		ck_assert_ptr_eq(block, first);
+		ck_assert_uint_eq(a.total_bytes, most);
+		arena_rewind(&a, mark);
+	}
+	arena_reset(&a);
+	ck_assert_ptr_null(a.spare);
+	ck_assert_ptr_eq(arena_alloc(&a, 700001), first); /* the largest of all stays */
+	arena_release(&a);
+	ck_assert_uint_eq(a.total_bytes, 0);
 }
 END_TEST
 
@@ -163,5 +195,5 @@ START_TEST(vectors_grow)
 }
 END_TEST
 
-TEST_MAIN("arena", zeroed_and_aligned, neighbours_do_not_overlap, rewind_gives_back, reset_keeps_the_largest,
-	too_much_calls_the_handler, strings, vectors_grow)
+TEST_MAIN("arena", zeroed_and_aligned, neighbours_do_not_overlap, rewind_gives_back, rewound_memory_comes_again,
+	reset_keeps_the_largest, too_much_calls_the_handler, strings, vectors_grow)

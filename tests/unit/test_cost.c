@@ -54,18 +54,6 @@ static const struct quant_type *type(const char *name)
 	return t;
 }
 
-START_TEST(rates_concern_models_with_such_types)
-{
-	struct cost *c = cost(machine("cores: 16"));
-	struct model *m = model("q4_k_m");
-
-	ck_assert(cost_concerns(c, "kernels.cpu.weights.q4_k.one", m));
-	ck_assert(cost_concerns(c, "kernels.cpu.weights.q6_k.many", m));
-	ck_assert(!cost_concerns(c, "kernels.cpu.weights.q5_k.many", m));
-	ck_assert(cost_concerns(c, "kernels.cpu.read", m));
-}
-END_TEST
-
 START_TEST(a_machine_s_own_rates_come_first)
 {
 	struct cost *file = cost(machine("clock: 5GHz"));
@@ -295,7 +283,7 @@ START_TEST(numbers_and_their_copy)
 }
 END_TEST
 
-TEST_MAIN("cost", rates_concern_models_with_such_types, a_machine_s_own_rates_come_first,
+TEST_MAIN("cost", a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
 	a_team, sockets, a_product, attention, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
 	numbers_and_their_copy)

@@ -1,0 +1,90 @@
+#!/bin/sh
+# offsim validate: the worst rows and why, the rule of thumb, what is above its bound; as text, Markdown and JSON.
+. tests/cli/tap.sh
+
+row() { # ID GROUP MEASURED [FLAGS [METRIC [TIER]]]: a small model on a card with room, or as FLAGS say
+	echo "$1,$2,llama.cpp,2025-01,qwen2.5-3b,q4_0,rtx-3090,,epyc-9355,1,ddr5-6400x12,,,64,,,${4--ngl 99},,1,512,16,0,${5-decode_tok_s},$3,${6-A},"
+}
+
+corpus() { # of the rows of standard input
+	{
+		echo id,group,engine,when,model,quant,gpus,link,cpu,sockets,dram,dram_gbps,dram_gbps_kind,ram_gib,disk,threads,flags,kv_dtype,batch,prompt_len,gen_len,depth,metric,value,tier,unknown
+		cat
+	} >"$tmp/corpus.csv"
+}
+
+validate() {
+	"$OFFSIM" validate "$tmp/corpus.csv" "$@" >"$tmp/out" 2>"$tmp/err"
+}
+
+refuses() { # STATUS TEXT ARGUMENT...
+	status=$1
+	text=$2
+	shift 2
+	fails "$status" validate "$@" && grep -qF -e "$text" "$tmp/err" || { cat "$tmp/err"; return 1; }
+}
+
+five() { # on the card about 260 tokens a second, on the CPU about 100
+	{
+		row near alpha 240
+		row low alpha 2400
+		row cpu beta 50 '-ngl 0'
+		row high beta 13
+		row unscored beta 0.1 '-ngl 99' decode_tok_s C
+	} | corpus
+}
+
+worst() { # by how many times off, either way; rows of tier C are not among them
+	five && validate --worst 3 || return 1
+	[ "$(awk 'NR > 1 && NR < 5 { printf "%s ", $1 }' "$tmp/out")" = 'high low cpu ' ] || { cat "$tmp/out"; return 1; }
+	grep -q '^low .* Above the bound. Assumed: native link$' "$tmp/out" && grep -q '^decode ' "$tmp/out" && ! grep -q '^near' "$tmp/out"
+}
+
+reasons() { # a row's own comes before its group's
+	five
+	printf 'row,reason\nbeta,"the owner, twice"\nhigh,it was hot\n' >"$tmp/why.csv"
+	validate --worst 3 --reasons "$tmp/why.csv" && grep -q '^high .*  it was hot\. Assumed: native link$' "$tmp/out" &&
+		grep -q '^cpu .*  the owner, twice\. Assumed: native link$' "$tmp/out" && grep -q '^low .*  Above the bound. Assumed: native link$' "$tmp/out" ||
+		{ cat "$tmp/out"; return 1; }
+	printf 'row,reason\nhihg,it was hot\n' >"$tmp/why.csv"
+	refuses 2 "why.csv:2:1: no row and no group is called 'hihg'" --worst 3 --reasons "$tmp/why.csv"
+}
+
+markdown() { # tables of the summary, the worst and the groups
+	five && validate --worst 2 --markdown || return 1
+	grep -q '^| decode | 4 | 2 |' "$tmp/out" && grep -q '^| high | beta | llama.cpp | qwen2.5-3b | decode | 13 |' "$tmp/out" &&
+		grep -q '^| A | alpha | 2 |' "$tmp/out" && grep -q '^| B | beta | 2 |' "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+
+above() { # the flag in JSON, and only where it is
+	five && validate --json || return 1
+	sed -n '/"id": "low"/,/}/p' "$tmp/out" | grep -q '"above_bound": true' &&
+		[ "$(grep -c '"above_bound": true' "$tmp/out")" -eq 1 ] && [ "$(grep -c '"upper_bound_tok_s": [0-9]' "$tmp/out")" -eq 5 ]
+}
+
+# Two groups, each measured at 0.4 of what the rule says: the factor is 0.4 and fits all.
+thumb() {
+	{ row a alpha 100; row b beta 100 '-ngl 0'; } | corpus
+	validate --json || return 1
+	# shellcheck disable=SC2046 # two numbers
+	set -- $(sed -n 's/.*"rule_of_thumb_tok_s": \([0-9.]*\).*/\1/p' "$tmp/out")
+	{ row a alpha "$(awk "BEGIN { print 0.4 * $1 }")"; row b beta "$(awk "BEGIN { print 0.4 * $2 }")" '-ngl 0'; } | corpus
+	validate --json || return 1
+	sed -n '/"rule_of_thumb"/,$p' "$tmp/out" | awk -F'[:,]' '/"n"/ { n = $2 } /"bias"/ { bias = $2 } /"factor"/ { f = $2 } /p90/ { p90 = $2 }
+		END { ok = n == 2 && bias > 1.4999 && bias < 1.5001 && f > 0.399 && f < 0.401 && p90 < 0.002; if (!ok) print n, bias, f, p90; exit !ok }'
+}
+
+engines() { # of several engines
+	five && validate --engine vllm,llama.cpp && grep -q '^4 of 4 rows' "$tmp/out" &&
+		refuses 2 'no row of tiers AB and engine llama' --engine llama
+}
+
+ok 'worst: by times off, either way' worst
+ok 'reasons: of rows and of groups' reasons
+ok 'markdown' markdown
+ok 'above the bound is said' above
+ok 'the rule of thumb times one factor' thumb
+ok 'several engines' engines
+ok 'reasons without --worst' refuses 2 '--reasons are of the rows of --worst N' --reasons x.csv
+ok 'JSON has all rows' refuses 2 '--json has all rows' --json --worst 3
+finish
