@@ -288,7 +288,7 @@ static int add_machine(struct text *t, const struct source_row *r, struct err *e
 
 /* The corpus says where accelerate put things: "device_map=auto gpu_gib=21.5,18 cpu_gib=3.8 disk_gib=rest". The greedy
    dealing keeps a block free, which a limit must have on top. */
-static void add_accelerate_flags(struct text *t, const char *flags)
+static void add_accelerate_flags(struct text *t, const char *flags, const char *when)
 {
 	const char *gpu = strstr(flags, "gpu_gib="), *disk = strstr(flags, "disk_gib=");
 	const char *separator = "";
@@ -316,6 +316,8 @@ static void add_accelerate_flags(struct text *t, const char *flags)
 	}
 	if (disk && strncmp(disk, "disk_gib=0", 10) != 0)
 		add(t, ", offload_folder: yes");
+	if (*when)
+		add(t, ", build: '%s'", when);
 	add(t, "}\n");
 }
 
@@ -524,7 +526,7 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 	if (add_machine(t, r, err))
 		return -1;
 	if (strcmp(engine, "accelerate") == 0)
-		add_accelerate_flags(t, r->at[COL_FLAGS]);
+		add_accelerate_flags(t, r->at[COL_FLAGS], r->at[COL_WHEN]);
 	else if (validate_gpu_engine(r->at[COL_ENGINE]))
 		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], r->at[COL_WHEN],
 				t->arena));
