@@ -111,11 +111,11 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 	else
 		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +
 			hw_num_value(&c->entry_cycles);
-	double workers = t->workers;
-	if (share > 0) {
+	double workers = t->workers * (share > 0 ? share : 1);
+	if (share > 0 && !many) {
 		/* A head's query is one thread's, and the last round may be of few. */
 		double rows = queries * l->n_head;
-		workers *= share * rows / (ceil(rows / t->threads) * t->threads);
+		workers *= rows / (ceil(rows / t->threads) * t->threads);
 	}
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,

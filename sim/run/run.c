@@ -730,11 +730,13 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 		}
 	}
 
-	double noise = c.cost ? hypot(MEASUREMENT_NOISE, hw_num_value(&c.cost->unexplained)) : MEASUREMENT_NOISE;
+	double unexplained = c.cost ? hw_num_value(&c.cost->unexplained) : 0;
 	double z = gsl_cdf_ugaussian_Pinv(0.9); /* 80 % lie between the 10th and the 90th percentile */
 	for (int f = 0; f < RESULT_FIELD_N; f++) {
 		if (!result_fields[f].interval)
 			continue;
+		bool prompt = f == RESULT_PREFILL_TOK_S || f == RESULT_TTFT_S;
+		double noise = prompt ? MEASUREMENT_NOISE : hypot(MEASUREMENT_NOISE, unexplained);
 		double sigma = sqrt(variance[f] + noise * noise);
 		r->low80[f] = r->value[f] * exp(-z * sigma);
 		r->high80[f] = r->value[f] * exp(z * sigma);

@@ -2,7 +2,7 @@
  * test_interval.c - what `80 %` intervals are made of.
  *
  * A fact that moves the metric by its spread moves the logarithm of it by as much; independent facts add up as squares, and
- * the noise of a measurement (5 %) and what an engine's file says is unexplained come on top; 80 % of a normal distribution lie within 1.2816 deviations.
+ * the noise of a measurement (5 %) comes on top, of decoding also what an engine's file says is unexplained; 80 % of a normal distribution lie within 1.2816 deviations.
  */
 #include <math.h>
 
