@@ -55,7 +55,7 @@ modules() { # without a word: those of the processor's platform, on all of its s
 	[ "$(field old predicted)" = "$(field ddr4 predicted)" ]
 }
 
-module_of_both() { # a module of GPU and CPU names its processor; the rate of its memory is that of one socket
+module_of_both() { # a module of GPU and CPU names its processor; the rate of its memory is that of one socket, of which two without a policy reach no more
 	{
 		row gpu gh200-96gb nvlink-c2c '' '' ''
 		row two none nvlink-c2c grace-72 2 lpddr5x 348
@@ -67,7 +67,7 @@ module_of_both() { # a module of GPU and CPU names its processor; the rate of it
 		[ "$(field $id status)" = ok ] || { field $id reason; return 1; }
 	done
 	[ "$(field gpu reason)" = '' ] &&
-		awk -v one="$(field one predicted)" -v two="$(field two predicted)" 'BEGIN { exit !(two > one) }'
+		awk -v one="$(field one predicted)" -v two="$(field two predicted)" 'BEGIN { exit !(two > 0.8 * one && two < one) }'
 }
 
 drives() { # by rate, by part, by words, or only that there is one
