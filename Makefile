@@ -121,6 +121,8 @@ docs-lessons: all ## run the lessons and draw the figures of docs/lessons.md ane
 CORPUS ?= ../shared/validation/open.csv
 docs-accuracy: all ## predict every row of CORPUS=open.csv, write docs/accuracy.md and draw its figure
 	docs/accuracy.sh $(BUILD)/offsim '$(CORPUS)' docs
+leave-one-out: all ## fit what was fitted on CORPUS again without each source in turn, into docs/leave-one-out.md (some minutes)
+	docs/leave_one_out.sh $(BUILD)/offsim '$(CORPUS)' docs
 replay-check: all ## run graphs for real beside the simulation, on this machine, which should be quiet (some minutes, 4 GiB)
 	scenarios/replay.sh $(BUILD)/offsim build/replay
 golden-update: all ## write what the golden scenarios give now; review the difference like code
@@ -260,5 +262,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all cuda gpu-check deps deps-check demo docs docs-lessons docs-accuracy replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all cuda gpu-check deps deps-check demo docs docs-lessons docs-accuracy leave-one-out replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

@@ -19,7 +19,7 @@ family=llama.cpp,ik_llama.cpp,ollama,ktransformers,llama-cpp-python,ds4,exllamav
 Predictions held against published measurements. `make docs-accuracy CORPUS=open.csv` writes this file and its figure anew;
 `offsim validate --help` says what the words mean. Groups (one owner's machine or thread) are weighted alike, tiers A and B are
 scored. Nothing is set for a row or a group; a few constants of `hw/kernels` were fitted on rows of this corpus and say so in
-their source, so these errors are not held out.
+their source, so these errors are not held out; `leave-one-out.md` has those with each source left out of the fitting in turn.
 
 ![Predicted against measured, a panel for each metric](accuracy.svg)
 

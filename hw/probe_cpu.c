@@ -6,11 +6,13 @@
 #include "hw/probe_text.h"
 
 /* What kernels are chosen by, the best first: llama.cpp and others test in this order. SVE comes behind I8MM:
-   where the vectors are 128 bits wide, as in all but A64FX and Neoverse V1, the kernels are those of I8MM. */
+   where the vectors are 128 bits wide, as in all but A64FX and Neoverse V1, the kernels are those of I8MM.
+   VP2INTERSECT tells Zen 5, whose units are 512 bits wide, from Zen 4; of others only Tiger Lake has it. */
 static const struct {
 	const char *flag, *isa;
 } isas[] = {
 	{"amx_int8", "amx"},
+	{"avx512_vp2intersect", "avx512_zen5"},
 	{"avx512_vnni", "avx512_vnni"},
 	{"avx512f", "avx512"},
 	{"avx_vnni", "avx_vnni"},

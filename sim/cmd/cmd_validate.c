@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "base/vec.h"
 #include "sim/cmd/cmd_validate.h"
+#include "sim/run/leave_out.h"
 
 static void usage(void)
 {
@@ -40,6 +41,9 @@ static void usage(void)
 	     "      --worst N           in place of all rows the N that are the most times off, either way, with their intervals\n"
 	     "      --reasons FILE.csv  columns row and reason: of rows by id, or of groups, why; goes into the remarks\n"
 	     "      --markdown          tables as Markdown, and one of the groups with the marks of 'offsim plot accuracy'\n"
+	     "      --leave-one-out     fits the constants of hw/fitted.yaml again on all sources but one, source by source, and\n"
+	     "                          prints the errors of its rows beside those of the constants as they are; some minutes\n"
+	     "      --fitted FILE.yaml  other constants to fit\n"
 	     "      --json              rows and summary as one JSON document; 'offsim plot accuracy' draws it\n"
 	     "  -h, --help              this text\n"
 	     "\n"
@@ -77,6 +81,8 @@ struct args {
 	double max_median;
 	const char *file;
 	struct validate_show show;
+	bool leave_out;
+	const char *fitted;
 	bool help;
 };
 
@@ -93,6 +99,8 @@ static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 		{"worst", required_argument, NULL, 'w'},
 		{"reasons", required_argument, NULL, 'r'},
 		{"markdown", no_argument, NULL, 'd'},
+		{"leave-one-out", no_argument, NULL, 'L'},
+		{"fitted", required_argument, NULL, 'f'},
 		{"json", no_argument, NULL, 'o'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -132,6 +140,12 @@ static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 		case 'd':
 			args->show.markdown = true;
 			break;
+		case 'L':
+			args->leave_out = true;
+			break;
+		case 'f':
+			args->fitted = optarg;
+			break;
 		case 'o':
 			args->show.json = true;
 			break;
@@ -152,7 +166,30 @@ static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 		return cmd_usage_error("validate", "--reasons are of the rows of --worst N");
 	if (args->show.json && (args->show.worst || args->show.markdown))
 		return cmd_usage_error("validate", "--json has all rows: give it, or --worst and --markdown");
+	if (args->fitted && !args->leave_out)
+		return cmd_usage_error("validate", "--fitted is of --leave-one-out");
+	if (args->leave_out && (args->o.machine || args->show.json || args->show.worst))
+		return cmd_usage_error("validate", "--leave-one-out is of a corpus, and goes without --machine, --json and --worst");
 	return -1;
+}
+
+static void report_pass(void *ctx, size_t done, size_t of)
+{
+	(void)ctx;
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%zu of %zu passes%s", done, of, done == of ? "\r\033[K" : "");
+}
+
+static int leave_one_out(const struct args *args, struct arena *a)
+{
+	struct leave_out_options o = {.validate = &args->o, .fitted = args->fitted, .report = report_pass};
+	struct leave_out out;
+	struct err err = {0};
+
+	if (leave_out_run(args->file, &o, a, &out, &err))
+		return cmd_fail(&err);
+	validate_show_leave_out(&out, args->show.markdown);
+	return EXIT_DONE;
 }
 
 static int validate(const struct args *args, struct arena *a)
@@ -188,7 +225,7 @@ int cmd_validate(int argc, char **argv)
 		usage();
 		status = EXIT_DONE;
 	} else if (status < 0) {
-		status = validate(&args, &a);
+		status = args.leave_out ? leave_one_out(&args, &a) : validate(&args, &a);
 	}
 	arena_release(&a);
 	return cmd_finish_stdout(status);

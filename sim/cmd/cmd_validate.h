@@ -17,4 +17,7 @@ struct validate_show {
 /* To standard output. Fails when the reasons cannot be read or are of no row. */
 int validate_show(const struct validate *v, const struct validate_show *how, struct arena *a, struct err *err);
 
+struct leave_out;
+void validate_show_leave_out(const struct leave_out *o, bool markdown);
+
 #endif

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/csv.h"
+#include "base/units.h"
 #include "base/vec.h"
+#include "sim/run/leave_out.h"
 
 static json_t *number(double x)
 {
@@ -282,4 +284,47 @@ int validate_show(const struct validate *v, const struct validate_show *how, str
 	else
 		print_summary(v, how->one_machine);
 	return 0;
+}
+
+/* ---- each source left out ---- */
+
+static void print_constant(const struct leave_out_constant *c, bool markdown)
+{
+	const double value[] = {c->low, c->high, c->now, c->all, c->least, c->most};
+	char text[ARRAY_LEN(value)][32];
+
+	for (size_t i = 0; i < ARRAY_LEN(value); i++)
+		units_format(text[i], sizeof(text[i]), value[i], (enum unit_dim)c->dim);
+	printf(markdown ? "| %s, %s | %s to %s | %s | %s | %s to %s |\n" : "%-14s %-20s %10s to %-10s %10s %12s %12s to %s\n", c->kernels,
+		c->name, text[0], text[1], text[2], text[3], text[4], text[5]);
+}
+
+void validate_show_leave_out(const struct leave_out *o, bool markdown)
+{
+	printf(markdown ? "| metric | rows | median error: as they are | fitted on all | source left out | 90th percentile: as they are "
+			  "| fitted on all | source left out |\n|---|---|---|---|---|---|---|---|\n" :
+			  "%-8s %5s   %-34s   %s\n%-8s %5s   %10s %10s %12s   %10s %10s %12s\n",
+		"", "", "median error", "90 % error", "metric", "rows", "as is", "on all", "left out", "as is", "on all", "left out");
+	for (int m = 0; m < VALIDATE_METRIC_N; m++) {
+		const struct validate_summary *s[] = {&o->now[m], &o->all[m], &o->without[m]};
+		if (s[0]->n)
+			printf(markdown ? "| %s | %zu | %.1f %% | %.1f %% | %.1f %% | %.0f %% | %.0f %% | %.0f %% |\n" :
+					  "%-8s %5zu   %9.1f%% %9.1f%% %11.1f%%   %9.1f%% %9.1f%% %11.1f%%\n",
+				validate_metric_name((enum validate_metric)m), s[0]->n, 100 * s[0]->median_abs_error,
+				100 * s[1]->median_abs_error, 100 * s[2]->median_abs_error, 100 * s[0]->p90_abs_error,
+				100 * s[1]->p90_abs_error, 100 * s[2]->p90_abs_error);
+	}
+	printf("\n%zu sources left out in turn; %zu rows move with the constants, the others are predicted without them\n\n",
+		o->n_sources, o->n_moved);
+	if (markdown)
+		printf("| constant | bounds | as it is | fitted on all | with a source left out |\n|---|---|---|---|---|\n");
+	else
+		printf("%-14s %-20s %24s %10s %12s %12s\n", "kernels", "constant", "bounds", "as is", "on all", "left out");
+	for (size_t i = 0; i < o->n; i++) {
+		if (o->constant[i].dim >= 0)
+			print_constant(&o->constant[i], markdown);
+		else
+			printf(markdown ? "| %s, %s | no row has it | | | |\n" : "%-14s %-20s no row has it\n", o->constant[i].kernels,
+				o->constant[i].name);
+	}
 }

@@ -9,8 +9,8 @@
  *
  * What lies in "cpu" or "disk" is computed on the GPU all the same: a hook brings each parameter before its module
  * runs and drops it after, and the host waits for each copy. Nothing is prefetched, so copies overlap with nothing. Every
- * operation is launched from Python, which runs ahead of the GPU where nothing is copied; with several devices each module
- * has a hook, which takes its time whether it brings something or not. The KV cache stays where the layer is executed. What
+ * operation is launched from Python, which runs ahead of the GPU where nothing is copied; with several devices (before
+ * 2023-07 with one, too) each module has a hook, which takes its time whether it brings something or not. The KV cache stays where the layer is executed. What
  * kernels reach is in hw/kernels/accelerate.yaml.
  */
 #include <ctype.h>
@@ -46,6 +46,8 @@ static const int group_operations[MODEL_GROUP_N] = {
 /* What a hook does before and after its module (hooks.py, AlignDevicesHook: send_to_device over all arguments and results) is
    about as much Python as so many operations. */
 #define HOOK_OPERATIONS 3
+/* Since when a model on one device has none (pull request 1648). */
+#define BUILD_NO_HOOKS "2023-07"
 /* A linear layer of LLM.int8 beside its product: rows and columns of the input quantized, outliers found and extracted, both
    sides put into the tensor cores' layout, the result expanded, the outliers' product added
    (bitsandbytes/autograd/_functions.py, MatMul8bitLt). */
@@ -57,7 +59,7 @@ static const char *const map_choices[] = {"auto", "balanced", "sequential", "cpu
 struct accelerate_flags {
 	int device_map;
 	struct yaml_node *max_memory;
-	const char *offload_folder, *dtype;
+	const char *offload_folder, *dtype, *build;
 };
 
 static const struct param accelerate_flag[] = {
@@ -68,6 +70,8 @@ static const struct param accelerate_flag[] = {
 	PARAM_TEXT(struct accelerate_flags, offload_folder, "offload_folder", "",
 		"where layers go that fit neither; empty: none may"),
 	PARAM_TEXT(struct accelerate_flags, dtype, "dtype", "", "element type; the scenario's quant is what counts"),
+	PARAM_TEXT(struct accelerate_flags, build, "build", "2026-06",
+		"year and month of the version, not accelerate's own: before " BUILD_NO_HOOKS " modules have hooks on one device too"),
 };
 
 static const struct engine_alias accelerate_alias[] = {{"torch_dtype", "dtype"}};
@@ -392,7 +396,7 @@ static int accelerate_place(const struct engine_job *job, struct placement *p, s
 {
 	struct plan plan;
 
-	if (plan_init(&plan, job, err) || parse_max_memory(&plan, a, err))
+	if (plan_init(&plan, job, err) || engine_check_build(plan.flags->build, err) || parse_max_memory(&plan, a, err))
 		return -1;
 	balance(&plan);
 	fill(&plan, p, a);
@@ -405,7 +409,7 @@ struct accelerate {
 	struct lower chain;
 	struct cost_team team; /* PyTorch runs a thread on each core of the CPU */
 	int ram;
-	bool hooked;           /* modules are: there is more than one device */
+	bool hooked;           /* modules are */
 	op_ref host;           /* what the thread that submits has done */
 };
 
@@ -420,6 +424,7 @@ static bool is_dispatched(const struct placement *p)
 static void *accelerate_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
 {
 	struct accelerate *s = arena_new(a, struct accelerate);
+	const struct accelerate_flags *flags = job->flags;
 
 	s->cost = job->cost;
 	s->ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
@@ -427,7 +432,7 @@ static void *accelerate_state_new(const struct engine_job *job, const struct pla
 		&p->machine->devices[hw_first_device(p->machine, HW_DEVICE_CPU)], 0, COST_UNBOUND);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	s->chain.crossing_s = hw_num_value(&s->cost->copy_submit_s);
-	s->hooked = is_dispatched(p);
+	s->hooked = is_dispatched(p) || strcmp(flags->build, BUILD_NO_HOOKS) < 0;
 	return s;
 }
 

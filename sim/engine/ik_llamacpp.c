@@ -6,6 +6,7 @@
  *	-mla 2, 3     latent cache; prompts are attended with unpacked heads
  *	-fmoe         up, gate and activation of the experts are one kernel
  *	-ser K,T      no more than K experts a token
+ *	-ot X=CPU     such weights are in pinned memory since March 2026 (pull request 1510), before in pageable, --no-mmap or not
  *	experts in RAM cross the link only from 32 experts / experts used rows on (pull request 520); -op switches that off
  */
 #include <stdio.h>
@@ -36,8 +37,9 @@ static const struct engine_ignored ik_ignored[] = {
 };
 
 static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06",
-	.whole_from = "2024-04", .used_from = "2025-09", .flash_from = "2025-11", .overrides_pinned_from = "2026-04", .overrides_unmap = true,
-	.blocks_from = "2025-06", .interleaved_from = "2025-06", .delta_from = "2026-02", .fused_from = "2025-10"};
+	.whole_from = "2024-04", .used_from = "2025-09", .flash_from = "2025-11", .overrides_pinned_from = "2026-04",
+	.overrides_unmap = true, .blocks_from = "2025-06", .interleaved_from = "2025-06", .delta_from = "2026-02",
+	.fused_from = "2025-10"};
 
 /* Pairs of numbers, separated by commas: how many there are, -1 when it is something else. */
 static int count_pairs(const char *text)

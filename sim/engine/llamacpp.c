@@ -18,6 +18,10 @@
  *
  * One host thread submits everything in order, so a step is one chain. Weights are pageable under mmap (the
  * default) and pinned under --no-mmap. What kernels reach is in hw/kernels/llama.cpp.yaml.
+ *
+ * Old builds, by --build: before 2024-04 single products borrowed the GPU for many rows, [rows in][copy][kernel][results
+ * back], and all between them stayed on the CPU; before 2025-08 all experts of a layer crossed, chosen or not. Without flash
+ * attention (the default before 2025-09) scores are written and read: [scores][attention].
  */
 #include <math.h>
 #include <ctype.h>
@@ -709,14 +713,14 @@ static const struct cost *cost_then(const struct llamacpp_fork *fork, const stru
 	bool early_gpu = fork->mmq_from && !is_since(f, fork->mmq_from);
 	bool early_cpu = fork->blocks_from && !is_since(f, fork->blocks_from);
 	bool early_experts = hw_num_value(&job->cost->gpu_early_experts) > 0 && fork->experts_from && !is_since(f, fork->experts_from);
-	bool early_kernels = hw_num_value(&job->cost->gpu_early_kernel_s) > 0 && !is_since(f, fork->fused_from);
+	/* What is counted as kernels of a group took longer before the small ones among them were fused. */
+	bool unfused = hw_num_value(&job->cost->gpu_early_kernel_s) > 0 && !is_since(f, fork->fused_from);
 	struct cost *cost;
 
-	if (!early_gpu && !early_cpu && !early_experts && !early_kernels)
+	if (!early_gpu && !early_cpu && !early_experts && !unfused)
 		return job->cost;
 	cost = cost_copy(job->cost, a);
-	/* What is counted as a kernel took longer before the small ones were fused. */
-	if (early_kernels)
+	if (unfused)
 		cost->gpu_kernel_s = cost->gpu_early_kernel_s;
 	if (early_experts)
 		cost->gpu_experts.measured *= hw_num_value(&cost->gpu_early_experts);
@@ -893,7 +897,7 @@ static void multiply_there(struct llamacpp *s, enum model_group group, const str
 	fetch(s, gpu, part->spot.memory, crossing[1] * share_of_group, true);
 	/* Norms, activations and sums read what came back, and write and read it once more. */
 	s->chain.last = multiply(s, part->spot.device, group, f32, READ_BETWEEN * crossing[1] * share_of_group, 0,
-		group_nodes[group], 0, s->chain.last);
+		cpu_nodes(s, group, exec_tag_layer(s->chain.x->label)), 0, s->chain.last);
 	exec_moves(s->chain.x, EXEC_WEIGHTS);
 }
 
@@ -986,22 +990,21 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 {
 	struct llamacpp *s = state;
 	const struct hw_machine *hw = s->chain.x->placement->machine;
-
+	const struct model *m = s->chain.x->placement->model;
 	int layer = exec_tag_layer(s->chain.x->label), nodes = group_nodes[group], barriers = cpu_nodes(s, group, layer);
 	uint64_t cpu_bytes = 0;
 	bool rows = false;
 	double params = 0;
 
-	for (int i = 0; i < g->n; i++)
-		cpu_bytes += hw->devices[g->part[i].spot.device].kind == HW_DEVICE_CPU ? g->part[i].bytes : 0;
-
 	if (group == MODEL_EXPERTS && s->flags->fmoe)
 		nodes = FUSED_EXPERT_NODES;
-	if (group == MODEL_ATTN && s->chain.x->placement->model->layers[layer].mla_dim_k)
+	if (group == MODEL_ATTN && layer < (int)m->n_layer && m->layers[layer].mla_dim_k)
 		nodes += MLA_KERNELS;
 
-	for (int i = 0; i < g->n; i++)
+	for (int i = 0; i < g->n; i++) {
 		params += (double)g->part[i].params;
+		cpu_bytes += hw->devices[g->part[i].spot.device].kind == HW_DEVICE_CPU ? g->part[i].bytes : 0;
+	}
 	for (int i = 0; i < g->n; i++) {
 		const struct place_part *part = &g->part[i];
 		int device = part->spot.device;
@@ -1038,7 +1041,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	}
 	if (rows)
 		multiply_rows(s, group, flops_per_param, nodes);
-	if (group == MODEL_ATTN && layer < (int)s->chain.x->placement->model->n_layer)
+	if (group == MODEL_ATTN && layer < (int)m->n_layer)
 		run_state(s, layer);
 }
 
@@ -1159,13 +1162,19 @@ static double experts_from(const struct llamacpp *s)
 	return OFFLOAD_MIN_ROWS;
 }
 
+/* The same of all else: the fork's switch is for experts alone. */
+static double dense_from(const struct llamacpp *s)
+{
+	return s->flags->offload_min && !s->fork->ik ? (double)s->flags->offload_min : OFFLOAD_MIN_ROWS;
+}
+
 int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
 {
 	struct llamacpp *s = state;
 
 	(void)err;
 	lower_begin(&s->chain, x, step);
-	s->offload = s->dense_may && step->n_tokens >= OFFLOAD_MIN_ROWS;
+	s->offload = s->dense_may && (double)step->n_tokens >= dense_from(s);
 	s->offload_experts = s->experts_may && (double)step->n_tokens >= experts_from(s);
 	s->team = step->phase == TRACE_PREFILL ? s->prefill_team : s->decode_team;
 	s->drained = s->cpu_worked = false;
@@ -1185,7 +1194,9 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 
 static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
-	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09", .mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09", .delta_from = "2026-04", .fused_from = "2025-10"};
+	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
+	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
+	.delta_from = "2026-04", .fused_from = "2025-10"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -4,10 +4,12 @@
  */
 #include "sim/engine/llamacpp.h"
 
-/* Layers go to the GPU as a whole, and its llama.cpp is some months old (ollama/ollama pull request 16150). */
+/* Layers go to the GPU as a whole, and its llama.cpp is some months old (ollama/ollama pull request 16150). Flash attention came
+   model by model (12482, 12639); weights in RAM are never in pinned memory (16222). */
 static const struct llamacpp_fork bundled = {
 	.graphs_from = "2026-03", .latent_from = "2025-07", .windows_from = "2025-07", .whole_from = "2024-06",
-	.tiles_from = "2026-03", .delta_from = "2026-07", .fused_from = "2026-01"};
+	.tiles_from = "2026-03", .delta_from = "2026-07", .fused_from = "2026-01", .mmq_from = "2024-08", .used_from = "2025-10",
+	.flash_from = "2025-10", .mla_flash_from = "2025-07", .experts_from = "2025-11"};
 
 static int ollama_adapt(const void *flags, struct model *m, struct err *err)
 {

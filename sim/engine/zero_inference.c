@@ -413,7 +413,7 @@ static double prefetch(struct zero *s, size_t next)
 		struct module *m = &s->module[i];
 		if (m->resident || m->status == ISSUED)
 			continue;
-		if (plan->flags->disk_offload && m->status != READ)
+		if (plan->flags->disk_offload && m->status == AWAY)
 			break;
 		issue(s, m);
 		begun += m->params;

@@ -49,6 +49,7 @@ static const struct field {
 	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, NEEDED},
 	{"gpu", "early_multiply", UNIT_FRACTION, offsetof(struct cost, gpu_early), false, IF_SAID},
 	{"host", "scores", UNIT_PLAIN, offsetof(struct cost, scores), false, IF_SAID},
+	{"gpu", "attention_many", UNIT_FRACTION, offsetof(struct cost, gpu_attention_many), false, IF_SAID},
 	{"gpu", "mla_attention", UNIT_FRACTION, offsetof(struct cost, gpu_mla), false, IF_SAID},
 	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, IF_SAID},
 	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, IF_SAID},
@@ -489,7 +490,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 }
 
 struct card_written {
-	double multiply, early_experts, spread;
+	double multiply, early_multiply, early_experts, spread;
 	const char *graphs_from, *source;
 };
 
@@ -500,6 +501,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 	static const struct param table[] = {
 		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
 		PARAM_TEXT(struct card_written, graphs_from, "graphs_from", NULL, ""),
+		PARAM_REAL(struct card_written, early_multiply, "early_multiply", UNIT_FRACTION, "0", 0, 1, ""),
 		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
@@ -514,7 +516,10 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		if (gpu < 0 || strncmp(m->devices[gpu].part, node->key, strlen(node->key)) != 0)
 			continue;
 		c->gpu_early_experts.measured = w.early_experts;
-		c->gpu_graphs_from = w.graphs_from;
+		if (w.early_multiply > 0)
+			c->gpu_early.measured = w.early_multiply;
+		if (w.graphs_from)
+			c->gpu_graphs_from = w.graphs_from;
 		for (int k = 0; k < COST_CLASS_N; k++) {
 			c->gpu_multiply[k].measured *= w.multiply;
 			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);

@@ -50,7 +50,7 @@ struct cost_cpu {
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
 	struct hw_num unbound;        /* of one socket's rate, what threads of all reach of pages that lie as they fell */
 	struct hw_num far_bound;      /* what a further socket adds to the first one's rate: pages and threads spread */
-	struct hw_num far_many;       /* what a further socket adds to products of many rows; 0: all */
+	struct hw_num far_many;       /* the same in products of many rows; 0: all of it */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
 	struct hw_num early_attention_many; /* the same, of many queries; 0: all */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
@@ -70,6 +70,7 @@ struct cost {
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
 	struct hw_num gpu_early;                  /* of that with quantised weights, where they are expanded to 16 bits first */
 	struct hw_num scores;                     /* bytes of memory for each score, attention of many rows that is not flash */
+	struct hw_num gpu_attention_many;         /* share of the FP16 rate, attention of many rows; 0: as products in 16 bits */
 	struct hw_num gpu_mla;                    /* share of the FP16 rate, attention of many rows with MLA's heads; 0: as others */
 	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
 	struct hw_num gpu_early_experts;          /* of that in old builds, on this card; 0: all */

@@ -22,6 +22,18 @@ static double team_sockets(const struct cost_cpu *c, unsigned sockets, enum cost
 	return (1 + (sockets - 1) * hw_num_value(&c->far_bound)) / sockets;
 }
 
+/* The same of their arithmetic on many rows: as few sockets work as have cores for the threads. */
+static double team_many(const struct cost_cpu *c, double threads, const struct hw_device *cpu, enum cost_binding binding)
+{
+	double far = hw_num_value(&c->far_many), sockets = ceil(threads * cpu->sockets / cpu->cores);
+
+	if (binding == COST_ISOLATED || !(far > 0) || sockets <= 1)
+		return 1;
+	if (sockets > cpu->sockets)
+		sockets = cpu->sockets;
+	return (1 + (sockets - 1) * far) / sockets;
+}
+
 struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine *m, const struct hw_device *cpu,
 	unsigned threads, enum cost_binding binding)
 {
@@ -44,9 +56,7 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	if (second > 0)
 		t.workers *= 1 + (hw_num_value(&c->all_threads) - 1) * second / (hardware - cores);
 	t.clock_hz = team_clock_hz(cpu, busy);
-	t.many_share = 1;
-	if (hw_num_value(&c->far_many) > 0 && binding != COST_ISOLATED && cpu->sockets > 1)
-		t.many_share = (1 + (cpu->sockets - 1) * hw_num_value(&c->far_many)) / cpu->sockets;
+	t.many_share = team_many(c, n, cpu, binding);
 	t.barrier_s = hw_num_value(&cpu->launch_s) * (cpu->cores > 1 ? (n - 1) / (cpu->cores - 1) : 1);
 	if (n > hardware)
 		t.barrier_s += hw_num_value(&c->oversubscribed_s);

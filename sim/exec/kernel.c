@@ -113,6 +113,8 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 			(keys + values);
 	}
 	const struct hw_num *rate = &k->cost->gpu_multiply[COST_16BIT];
+	if (hw_num_value(&k->cost->gpu_attention_many) > 0)
+		rate = &k->cost->gpu_attention_many;
 	if (l->mla_dim_k && hw_num_value(&k->cost->gpu_mla) > 0)
 		rate = &k->cost->gpu_mla;
 	return on_gpu(k, types->k, hw_num_value(&k->cost->gpu_attention), hw_num_value(rate), bytes, flops, 1);

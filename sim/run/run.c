@@ -710,8 +710,8 @@ static int add_variance(struct job *job, const struct platform *base_platform, c
 	return 0;
 }
 
-/* Each fact that limits something is moved by its spread; the squares add up, and on top measurement noise and what is known
-   to remain unexplained. */
+/* Each fact that limits something is moved by its spread; the squares add up, and on top measurement noise and what
+   is known to remain unexplained. */
 static int fill_interval(struct job *job, const struct platform *base_platform, struct result *r, struct err *err)
 {
 	double base[RESULT_FIELD_N], variance[RESULT_FIELD_N] = {0};

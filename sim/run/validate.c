@@ -59,16 +59,20 @@ static void misfit(struct validate_row *row, const struct ledger *l, struct aren
 				(double)ledger_missing(l, i) / 1073741824.0);
 }
 
-static void run_row(struct validate_row *row, const volatile sig_atomic_t *interrupted, struct arena *keep)
+static void run_row(struct validate_row *row, const struct validate_how *how, const volatile sig_atomic_t *interrupted,
+	struct arena *keep)
 {
-	struct run_options o = {.interval = true, .interrupted = interrupted};
+	struct run_options o = {.interval = how->interval, .interrupted = interrupted};
 	struct scenario *s;
 	struct result r;
 	struct err err = {0};
 	struct arena a;
 
 	arena_init(&a, keep->nomem, keep->nomem_ctx);
-	if (scenario_load_text(row->scenario, row->where, &a, &s, &err) || run_scenario(s, &o, &a, &r, NULL, &err)) {
+	int rc = scenario_load_text(row->scenario, row->where, &a, &s, &err);
+	if (rc == 0 && how->adjust)
+		how->adjust(how->ctx, s, &a);
+	if (rc || run_scenario(s, &o, &a, &r, NULL, &err)) {
 		row->status = VALIDATE_ERROR;
 		row->reason = arena_strdup(keep, err.msg);
 	} else if (!r.fits) {
@@ -81,6 +85,7 @@ static void run_row(struct validate_row *row, const volatile sig_atomic_t *inter
 
 struct job {
 	const struct validate_options *options;
+	const struct validate_how *how;
 	struct validate_row *row;
 	size_t n;
 	atomic_size_t next;
@@ -98,9 +103,33 @@ static void *work(void *ctx)
 		if (job->options->interrupted && *job->options->interrupted)
 			break;
 		if (job->row[i].status != VALIDATE_SKIPPED)
-			run_row(&job->row[i], job->options->interrupted, keep);
+			run_row(&job->row[i], job->how, job->options->interrupted, keep);
 	}
 	return NULL;
+}
+
+int validate_run_rows(struct validate_row *row, size_t n, const struct validate_options *o, const struct validate_how *how,
+	struct arena *a, struct err *err)
+{
+	struct job job = {.options = o, .how = how, .row = row, .n = n};
+	pthread_t *thread = arena_array(a, pthread_t, o->workers);
+	unsigned n_threads = 0;
+
+	job.arena = arena_array(a, struct arena, o->workers);
+	for (unsigned i = 0; i < o->workers; i++)
+		arena_init(&job.arena[i], a->nomem, a->nomem_ctx);
+	while (n_threads < o->workers && pthread_create(&thread[n_threads], NULL, work, &job) == 0)
+		n_threads++;
+	for (unsigned i = 0; i < n_threads; i++)
+		pthread_join(thread[i], NULL);
+	/* Words of the workers' arenas, which end here. */
+	for (size_t i = 0; i < n; i++)
+		row[i].reason = arena_strdup(a, row[i].reason);
+	for (unsigned i = 0; i < o->workers; i++)
+		arena_release(&job.arena[i]);
+	if (n_threads == 0)
+		return err_set(err, ERR_IO, "cannot start a thread");
+	return o->interrupted && *o->interrupted ? err_set(err, ERR_INTERRUPTED, "interrupted") : 0;
 }
 
 /* With a machine it must be; else what looks like it is, so that the machine is asked for. */
@@ -118,30 +147,14 @@ int validate_run(const char *path, const struct validate_options *o, struct aren
 					 validate_read_corpus(path, o, a, &rows, err))
 		return -1;
 
-	struct job job = {.options = o, .row = rows.at, .n = rows.n};
-	pthread_t *thread = arena_array(a, pthread_t, o->workers);
-	unsigned n_threads = 0;
-	job.arena = arena_array(a, struct arena, o->workers);
-	for (unsigned i = 0; i < o->workers; i++)
-		arena_init(&job.arena[i], a->nomem, a->nomem_ctx);
-	while (n_threads < o->workers && pthread_create(&thread[n_threads], NULL, work, &job) == 0)
-		n_threads++;
-	for (unsigned i = 0; i < n_threads; i++)
-		pthread_join(thread[i], NULL);
-
+	struct validate_how how = {.interval = true};
+	if (validate_run_rows(rows.at, rows.n, o, &how, a, err))
+		return -1;
 	*out = (struct validate){.row = rows.at, .n = rows.n};
 	for (size_t i = 0; i < rows.n; i++) {
-		/* Words of the workers' arenas, which end here. */
-		rows.at[i].reason = arena_strdup(a, rows.at[i].reason);
 		out->n_scored += rows.at[i].scored;
 		out->n_ran += rows.at[i].scored && rows.at[i].status == VALIDATE_OK;
 	}
-	for (unsigned i = 0; i < o->workers; i++)
-		arena_release(&job.arena[i]);
-	if (n_threads == 0)
-		return err_set(err, ERR_IO, "cannot start a thread");
-	if (o->interrupted && *o->interrupted)
-		return err_set(err, ERR_INTERRUPTED, "interrupted");
 	for (int m = 0; m < VALIDATE_METRIC_N; m++)
 		validate_summarise(out, (enum validate_metric)m, &out->summary[m], a);
 	validate_summarise_thumb(out, &out->thumb, a);

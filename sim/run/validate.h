@@ -23,7 +23,7 @@ enum validate_status { VALIDATE_OK, VALIDATE_NO_FIT, VALIDATE_SKIPPED, VALIDATE_
 enum validate_metric { VALIDATE_DECODE, VALIDATE_PREFILL, VALIDATE_E2E, VALIDATE_TTFT, VALIDATE_METRIC_N };
 
 struct validate_row {
-	const char *id, *group, *engine, *model, *tier;
+	const char *id, *group, *source, *engine, *model, *tier; /* source: where it was published; its group where that is not said */
 	enum validate_metric metric;
 	bool per_token; /* s_per_token: small is fast */
 	bool scored;    /* of the tiers asked for */

@@ -16,21 +16,21 @@
 
 enum column { COL_ID, COL_GROUP, COL_ENGINE, COL_WHEN, COL_MODEL, COL_QUANT, COL_GPUS, COL_LINK, COL_CPU, COL_SOCKETS,
 	COL_DRAM, COL_DRAM_GBPS, COL_DRAM_KIND, COL_RAM_GIB, COL_DISK, COL_THREADS, COL_FLAGS, COL_KV_DTYPE, COL_BATCH,
-	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_NOTES,
+	COL_PROMPT, COL_GEN, COL_DEPTH, COL_METRIC, COL_VALUE, COL_TIER, COL_UNKNOWN, COL_NOTES, COL_SOURCE,
 	COL_N };
 static const char *const columns[COL_N] = {"id", "group", "engine", "when", "model", "quant", "gpus", "link", "cpu",
 	"sockets", "dram", "dram_gbps", "dram_gbps_kind", "ram_gib", "disk", "threads", "flags", "kv_dtype", "batch",
-	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown", "notes"};
+	"prompt_len", "gen_len", "depth", "metric", "value", "tier", "unknown", "notes", "source"};
 
 /* What a row does not say. */
 #define DEFAULT_RAM_GIB "1024"
 #define DEFAULT_CHANNELS 2
-/* Of the rate of such memory: modules of a platform differ by this much from its usual ones, and some slots are empty. */
-#define SPREAD_UNSTATED_DRAM "25%"
 /* A drive's rate is what its maker or a benchmark says; what an engine gets of it is some tenth more or less. */
 #define DRIVE_SPREAD "12%%"
 /* Of generic-cpu; who runs more threads has as many. */
 #define GENERIC_CORES 8
+/* Of the rate of such memory: modules of a platform differ by this much from its usual ones, and some slots are empty. */
+#define SPREAD_UNSTATED_DRAM "25%"
 /* What a measured machine's system and other programs hold; Windows 11 asks for as much as it is. */
 #define DEFAULT_RAM_RESERVED "4GiB"
 #define DEFAULT_QUANT "q4_k_m"
@@ -288,7 +288,7 @@ static int add_machine(struct text *t, const struct source_row *r, struct err *e
 
 /* The corpus says where accelerate put things: "device_map=auto gpu_gib=21.5,18 cpu_gib=3.8 disk_gib=rest". The greedy
    dealing keeps a block free, which a limit must have on top. */
-static void add_accelerate_flags(struct text *t, const char *flags)
+static void add_accelerate_flags(struct text *t, const char *flags, const char *when)
 {
 	const char *gpu = strstr(flags, "gpu_gib="), *disk = strstr(flags, "disk_gib=");
 	const char *separator = "";
@@ -316,6 +316,8 @@ static void add_accelerate_flags(struct text *t, const char *flags)
 	}
 	if (disk && strncmp(disk, "disk_gib=0", 10) != 0)
 		add(t, ", offload_folder: yes");
+	if (*when)
+		add(t, ", build: '%s'", when);
 	add(t, "}\n");
 }
 
@@ -331,18 +333,19 @@ static const struct {
 	{"--membind=0", " --numa isolate"},
 	{"numactl --interleave", " --numa numactl"},
 };
-#define BUILD_OFFLOAD_MIN "build moe-offload-min="
+static const char *const offload_min[] = {"build moe-offload-min=", "GGML_OP_OFFLOAD_MIN_BATCH="};
 
 /* From the remarks that begin with env, build or numactl, each between semicolons. */
 static void add_remarks(struct text *t, const char *flags)
 {
-	const char *min = strstr(flags, BUILD_OFFLOAD_MIN);
-
 	for (size_t i = 0; i < ARRAY_LEN(remarks); i++)
 		if (strstr(flags, remarks[i].written))
 			add(t, "%s", remarks[i].flag);
-	if (min)
-		add(t, " --op-offload-min %lu", strtoul(min + strlen(BUILD_OFFLOAD_MIN), NULL, 10));
+	for (size_t i = 0; i < ARRAY_LEN(offload_min); i++) {
+		const char *min = strstr(flags, offload_min[i]);
+		if (min)
+			add(t, " --op-offload-min %lu", strtoul(min + strlen(offload_min[i]), NULL, 10));
+	}
 }
 
 /* The flags alone: without remarks, before or behind. */
@@ -488,7 +491,8 @@ static bool reads_gguf(const char *engine)
 	return strstr(engine, "llama") || strcmp(engine, "ktransformers") == 0;
 }
 
-/* Types that only ik_llama.cpp has stand for recipes: hardly anyone publishes its mixes. "": what the model itself has. */
+/* Types that only ik_llama.cpp has stand for recipes: hardly anyone publishes its mixes. "": what the model itself has; of
+   some the config names one type, but experts were published in another. */
 static const char *quant_of(const struct source_row *r, bool gguf, struct text *t)
 {
 	static const char *const near[][2] = {{"iq3_k-mix", "custom-iq3_k"}, {"iq2_k", "custom-iq2_k"},
@@ -522,7 +526,7 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 	if (add_machine(t, r, err))
 		return -1;
 	if (strcmp(engine, "accelerate") == 0)
-		add_accelerate_flags(t, r->at[COL_FLAGS]);
+		add_accelerate_flags(t, r->at[COL_FLAGS], r->at[COL_WHEN]);
 	else if (validate_gpu_engine(r->at[COL_ENGINE]))
 		add(t, "%s", validate_gpu_flags(engine, r->at[COL_FLAGS], r->at[COL_KV_DTYPE], r->at[COL_WHEN],
 				t->arena));
@@ -609,6 +613,7 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 		struct validate_row row = {
 			.id = src.at[COL_ID],
 			.group = src.at[COL_GROUP],
+			.source = *src.at[COL_SOURCE] ? src.at[COL_SOURCE] : src.at[COL_GROUP],
 			.engine = src.at[COL_ENGINE],
 			.model = src.at[COL_MODEL],
 			.tier = src.at[COL_TIER],

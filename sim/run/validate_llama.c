@@ -26,6 +26,7 @@ static void add_row(const struct bench *bench, const struct bench_row *b, const 
 	struct validate_row row = {
 		.id = arena_printf(a, "%d", b->line),
 		.group = bench->file,
+		.source = bench->file,
 		.engine = b->llama->ik ? "ik_llama.cpp" : "llama.cpp",
 		.model = b->what,
 		.tier = "",

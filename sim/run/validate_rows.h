@@ -8,6 +8,7 @@
 #define SIM_RUN_VALIDATE_ROWS_H
 
 #include "base/vec.h"
+#include "sim/run/scenario.h"
 #include "sim/run/validate.h"
 
 struct validate_rows {
@@ -18,6 +19,17 @@ int validate_read_corpus(const char *path, const struct validate_options *o, str
 	struct err *err);
 int validate_read_llama(const char *path, const struct validate_options *o, struct arena *a, struct validate_rows *rows,
 	struct err *err);
+
+/* How rows are run. */
+struct validate_how {
+	bool interval;
+	void (*adjust)(void *ctx, struct scenario *s, struct arena *a); /* before a scenario runs; by any thread; NULL: as it is */
+	void *ctx;
+};
+
+/* Runs those that are not skipped, on o->workers threads. */
+int validate_run_rows(struct validate_row *row, size_t n, const struct validate_options *o, const struct validate_how *how,
+	struct arena *a, struct err *err);
 
 /* Are rows of this engine asked for? */
 bool validate_wants(const struct validate_options *o, const char *engine);

@@ -55,7 +55,7 @@ modules() { # without a word: those of the processor's platform, on all of its s
 	[ "$(field old predicted)" = "$(field ddr4 predicted)" ]
 }
 
-module_of_both() { # a module of GPU and CPU names its processor; the rate of its memory is that of one socket, of which two without a policy reach no more
+module_of_both() { # a module of GPU and CPU names its processor; pages of two sockets lie as they fell, and what is measured is one's rate
 	{
 		row gpu gh200-96gb nvlink-c2c '' '' ''
 		row two none nvlink-c2c grace-72 2 lpddr5x 348
@@ -95,23 +95,6 @@ system_of_notes() { # launches and waits cost more under Windows: of a small mod
 	awk '$1 > 0 && (NR == 1 || $1 < 0.99 * last) { n++ } { last = $1 } END { exit n != 3 }' "$tmp/rates" || { cat "$tmp/rates"; return 1; }
 }
 
-shares() { # of layers, as ollama ps prints them
-	{
-		echo 'none,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=0,,1,16,4,0,decode_tok_s,10,A,'
-		echo 'some,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=auto (38%/62% GPU/CPU),,1,16,4,0,decode_tok_s,10,A,'
-		echo 'same,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=14,,1,16,4,0,decode_tok_s,10,A,'
-	} | corpus # of 36 layers and the output
-	[ "$(field some predicted)" = "$(field same predicted)" ] && [ "$(field some predicted)" != "$(field none predicted)" ]
-}
-
-registered() { # a server's DDR4 gives less of its peak than a desktop's
-	{
-		row desktop none '' ryzen-7-5800x 1 ddr4-3200x2
-		row server none '' epyc-7742 1 ddr4-3200x2
-	} | corpus
-	awk "BEGIN { exit !($(field server predicted) < 0.9 * $(field desktop predicted)) }"
-}
-
 implied() { # rates that are none of a drive's: of a disk by a fit, of files in memory by the whole time of a token
 	{
 		offloaded ram1 airllm rtx-3090 ramdisk@1.35 '' s_per_token
@@ -132,6 +115,23 @@ streams() { # a model sharded over GPUs has a stream on each, and tokens of all 
 	} | corpus
 	awk -v one="$(field one predicted)" -v all="$(field all predicted)" -v wait="$(field wait predicted)" 'BEGIN {
 		exit !(one > 0 && all / one > 3.999 && all / one < 4.001 && one * wait > 0.999 && one * wait < 1.001) }'
+}
+
+shares() { # of layers, as ollama ps prints them
+	{
+		echo 'none,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=0,,1,16,4,0,decode_tok_s,10,A,'
+		echo 'some,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=auto (38%/62% GPU/CPU),,1,16,4,0,decode_tok_s,10,A,'
+		echo 'same,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=14,,1,16,4,0,decode_tok_s,10,A,'
+	} | corpus # of 36 layers and the output
+	[ "$(field some predicted)" = "$(field same predicted)" ] && [ "$(field some predicted)" != "$(field none predicted)" ]
+}
+
+registered() { # a server's DDR4 gives less of its peak than a desktop's
+	{
+		row desktop none '' ryzen-7-5800x 1 ddr4-3200x2
+		row server none '' epyc-7742 1 ddr4-3200x2
+	} | corpus
+	awk "BEGIN { exit !($(field server predicted) < 0.9 * $(field desktop predicted)) }"
 }
 
 not_run() {
@@ -174,10 +174,10 @@ ok 'modules: those of the platform' modules
 ok 'chips and modules with their processors' module_of_both
 ok 'drives' drives
 ok 'the system that the notes name' system_of_notes
-ok 'shares of layers' shares
-ok 'registered modules' registered
 ok 'passes and batches' passes
 ok 'rates that are no drive'"'"'s' implied
 ok 'tokens of all streams of a sharded model' streams
+ok 'shares of layers' shares
+ok 'registered modules' registered
 ok 'what is not run says why' not_run
 finish

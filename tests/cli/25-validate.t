@@ -79,6 +79,54 @@ engines() { # of several engines
 		refuses 2 'no row of tiers AB and engine llama' --engine llama
 }
 
+# Constants fitted without a source. Rows are of a CPU that reads: the rate is as cpu.read, and measured at 0.8 of what it says.
+fitted() { # KEY FROM TO
+	printf 'llama.cpp:\n  %s: {from: %s, to: %s}\n' "$@" >"$tmp/fitted.yaml"
+}
+
+cpu_rows() { # FACTOR SOURCES...: a row each of a group each, measured at FACTOR of what is predicted
+	factor=$1
+	shift
+	for source; do
+		n=$((n + 1))
+		echo "$n,g$n,llama.cpp,2025-01,qwen2.5-3b,q8_0,none,,epyc-9355,1,ddr5-6400x$((4 + n)),,,64,,,-ngl 0,,1,512,16,0,decode_tok_s,$(awk "BEGIN { print $factor * \
+			$(sed -n "/\"id\": \"$n\"/,/}/s/.*\"predicted\": \([0-9.]*\),/\1/p" "$tmp/out" | grep . || echo 1) }"),A,,,$source"
+	done
+}
+
+cpu_corpus() {
+	n=0
+	: >"$tmp/out"
+	for pass in 1 2; do # the first to know what is predicted
+		{
+			echo id,group,engine,when,model,quant,gpus,link,cpu,sockets,dram,dram_gbps,dram_gbps_kind,ram_gib,disk,threads,flags,kv_dtype,batch,prompt_len,gen_len,depth,metric,value,tier,unknown,notes,source
+			n=0
+			cpu_rows "$@"
+		} >"$tmp/corpus.csv"
+		[ $pass = 2 ] || validate --json
+	done
+}
+
+left_out() { # three machines' owners agree, and the bounds pull a little: each is predicted by the others
+	cpu_corpus 0.8 here there elsewhere && fitted cpu.read 30% 100% && validate --leave-one-out --fitted "$tmp/fitted.yaml" || return 1
+	awk '/^decode/ { gsub("%", ""); ok = $2 == 3 && $3 > 24 && $3 < 26 && $4 < 7 && $5 < 9 && $5 > $4 } END { exit !ok }' "$tmp/out" &&
+		grep -q '^3 sources left out in turn; 3 rows move' "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+
+# Groups of one source go together: nothing is left to fit on, and the constant lies in the middle of its bounds.
+one_source() {
+	cpu_corpus 0.8 here here && fitted cpu.read 25% 100% && validate --leave-one-out --fitted "$tmp/fitted.yaml" &&
+		grep -q '^1 sources left out in turn' "$tmp/out" && grep -q '^llama.cpp *cpu.read .* 50.0% to 50.0%$' "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+
+bad_constants() {
+	cpu_corpus 1 here there
+	fitted cpu.raed 30% 100% && validate --leave-one-out --fitted "$tmp/fitted.yaml" && grep -q 'cpu.raed *no row has it' "$tmp/out" &&
+		fitted cpu.read 100% 30% && refuses 2 'fitted.yaml:2:3: cpu.read: bounds from 100% to 30%' --leave-one-out --fitted "$tmp/fitted.yaml" &&
+		fitted cpu.read 3GB/s 100% && refuses 2 'fitted.yaml:2:3: cpu.read:' --leave-one-out --fitted "$tmp/fitted.yaml" &&
+		echo 'llama.cpp: {cpu.read: {from: 3%}}' >"$tmp/fitted.yaml" && refuses 2 "'cpu.read' needs bounds" --leave-one-out --fitted "$tmp/fitted.yaml"
+}
+
 ok 'worst: by times off, either way' worst
 ok 'reasons: of rows and of groups' reasons
 ok 'markdown' markdown
@@ -87,4 +135,8 @@ ok 'the rule of thumb times one factor' thumb
 ok 'several engines' engines
 ok 'reasons without --worst' refuses 2 '--reasons are of the rows of --worst N' --reasons x.csv
 ok 'JSON has all rows' refuses 2 '--json has all rows' --json --worst 3
+ok 'a source left out is predicted by the others' left_out
+ok 'groups of one source are left out together' one_source
+ok 'constants that cannot be fitted' bad_constants
+ok 'constants without --leave-one-out' refuses 2 '--fitted is of --leave-one-out' --fitted x.yaml
 finish

@@ -120,6 +120,32 @@ static double prompt_s(const char *model, const char *engine, const char *worklo
 	return run(text, sets, false).value[RESULT_TTFT_S];
 }
 
+/* GGML_OP_OFFLOAD_MIN_BATCH is for all that crosses; the fork's number is for experts. */
+START_TEST(rows_from_which_weights_cross_can_be_said)
+{
+	static const char dense[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 63";
+	double cpu = prompt_s(dense, "llama.cpp", rows, "-ngl 0 --no-op-offload", NULL);
+
+	assert_close(prompt_s(dense, "llama.cpp", rows, "-ngl 0 --op-offload-min 64", NULL), cpu, 1e-12);
+	assert_close(prompt_s(dense, "llama.cpp", rows, "-ngl 0 --op-offload-min 63", NULL), prompt_s(dense, "llama.cpp", rows, "-ngl 0", NULL),
+		1e-12);
+	ck_assert(cpu != prompt_s(dense, "llama.cpp", rows, "-ngl 0", NULL));
+	assert_close(prompt_s(dense, "ik_llama.cpp", rows, "-ngl 0 --op-offload-min 64", NULL),
+		prompt_s(dense, "ik_llama.cpp", rows, "-ngl 0", NULL), 1e-12);
+}
+END_TEST
+
+/* What llama.cpp learnt comes to Ollama, but for pinned memory. */
+START_TEST(ollama_streams_as_llamacpp)
+{
+	static const char dense[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 509, depth: 4096";
+
+	assert_close(prompt_s(dense, "ollama", rows, "--num_gpu 20", NULL), prompt_s(dense, "llama.cpp", rows, "-ngl 20", NULL), 1e-9);
+	assert_close(prompt_s("qwen3-30b-a3b\nquant: q4_k_m", "ollama", rows, "--num_gpu 99 --cpu-moe --no-mmap", NULL),
+		prompt_s("qwen3-30b-a3b\nquant: q4_k_m", "llama.cpp", rows, "-ngl 99 --cpu-moe", NULL), 1e-9);
+}
+END_TEST
+
 /* The host orders a layer's experts at 40 GB/s, then they cross at 25. */
 START_TEST(ktransformers_orders_what_it_brings)
 {
@@ -161,109 +187,6 @@ START_TEST(a_file_larger_than_ram_is_paged)
 	ck_assert_msg(paged < 0.5 * fits && paged > 0.01 * fits, "%g and %g", paged, fits);
 	/* Without mmap it does not fit. */
 	ck_assert(isnan(decode("llama.cpp", "-ngl 99 -cmoe --no-mmap", small)));
-}
-END_TEST
-
-static double hybrid(const char *engine, const char *flags, const char *sets)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text),
-		"model: qwen3.5-35b-a3b\nquant: q4_k_m\n" MACHINE "engine: %s\nworkload: {prompt: 0, generate: 24, depth: 385}\n"
-		"flags: '%s'\n", engine, flags);
-	return run(text, sets, false).value[RESULT_DECODE_TOK_S];
-}
-
-/* Turing had none until August 2026, AMD has none: its launches are bare behind experts on the CPU. */
-START_TEST(cards_without_graphs)
-{
-	static const char turing[] = "machine.gpu0=titan-rtx", amd[] = "machine.gpu0=rx-7900-xtx";
-	double layer_s = (1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", turing) - 1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", turing)) / 48;
-
-	ck_assert_msg(layer_s > 40e-6 && layer_s < 100e-6, "%g", layer_s);
-	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", amd), decode("llama.cpp", "-ngl 99 -cmoe --build 2025-12", amd), 1e-12);
-	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", NULL), decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", NULL), 1e-12);
-}
-END_TEST
-
-/* 48 layers of 26 kernels and three at the end: each a microsecond longer before they were fused. */
-START_TEST(small_kernels_were_not_always_fused)
-{
-	double then = 1 / decode("llama.cpp", "-ngl 99 --build 2025-09", NULL), now = 1 / decode("llama.cpp", "-ngl 99 --build 2025-10", NULL);
-
-	ck_assert_msg(then - now > 0.9e-3 && then - now < 1.5e-3, "%g", then - now);
-}
-END_TEST
-
-/* Pages of two sockets lie as they fell, unless they were spread. */
-START_TEST(sockets_want_a_policy)
-{
-	static const char two[] = "machine=dual-xeon6454s-rtx4090";
-	double none = decode("llama.cpp", "-ngl 99 -cmoe", two), spread = decode("llama.cpp", "-ngl 99 -cmoe --numa numactl", two);
-
-	ck_assert_msg(spread > 1.15 * none, "%g and %g", spread, none);
-	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa distribute", two), none, 1e-12);
-	/* Threads of both read as much as one socket's own, more or less. */
-	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa isolate", two), none, 0.2);
-}
-END_TEST
-
-/* 30 of 40 layers keep a state of 2 MiB, which some twenty operations passed over until one did it. */
-START_TEST(recurrent_state_was_slow_on_a_cpu)
-{
-	double now = 1 / hybrid("llama.cpp", "-ngl 0 --build 2026-04", NULL);
-	double then = 1 / hybrid("llama.cpp", "-ngl 0 --build 2026-03", NULL), layer_s = (then - now) / 30;
-
-	ck_assert_msg(layer_s > 2.2e-3 && layer_s < 3.2e-3, "%g", layer_s);
-	assert_close(1 / hybrid("ollama", "--num_gpu 0 --build 2026-04", NULL), then, 1e-12);
-	ck_assert(1 / hybrid("ik_llama.cpp", "-ngl 0 --build 2026-03", NULL) < now * 1.1);
-	/* What is on the GPU hardly suffers: less than 0.2 ms a layer. */
-	double gpu_s = (1 / hybrid("llama.cpp", "-ngl 99 --build 2026-03", NULL) - 1 / hybrid("llama.cpp", "-ngl 99 --build 2026-04", NULL)) / 30;
-	ck_assert_msg(gpu_s > 20e-6 && gpu_s < 200e-6, "%g", gpu_s);
-	ck_assert(decode("llama.cpp", "-ngl 0 --build 2026-04", NULL) <= decode("llama.cpp", "-ngl 0 --build 2026-03", NULL));
-}
-END_TEST
-
-/* The card has as much of the mixture either way, but Ollama leaves whole layers to the CPU. */
-START_TEST(ollama_deals_whole_layers)
-{
-	static const char small[] = "machine.gpu0.memory=12GiB";
-
-	ck_assert_double_gt(decode("llama.cpp", "-ngl auto", small), 1.02 * decode("ollama", "--num_gpu auto", small));
-}
-END_TEST
-
-/* A copy for each socket, if RAM holds two: 17 GiB of experts each. */
-START_TEST(ktransformers_copies_experts_to_the_sockets)
-{
-	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\nmachine: dual-xeon6454s-rtx4090\nengine: ktransformers\n"
-				   "workload: {prompt: 0, generate: 8, depth: 385}\nflags: '%s'\n";
-	char old[512], new[512];
-
-	snprintf(old, sizeof(old), text, "--experts cpu");
-	snprintf(new, sizeof(new), text, "--kt-method LLAMAFILE");
-	double one = run(old, "machine.ram.capacity=32GiB", false).value[RESULT_DECODE_TOK_S];
-	double two = run(old, "machine.ram.capacity=40GiB", false).value[RESULT_DECODE_TOK_S];
-	ck_assert_msg(two > 1.15 * one, "%g and %g", one, two);
-	/* kt-kernel gives each socket its rows. */
-	assert_close(run(new, "machine.ram.capacity=32GiB", false).value[RESULT_DECODE_TOK_S],
-		run(new, "machine.ram.capacity=40GiB", false).value[RESULT_DECODE_TOK_S], 1e-12);
-}
-END_TEST
-
-/* Each head reads a quantised cache for itself, eight times over here, but values of 16 bits are read once. */
-START_TEST(quantised_keys_alone)
-{
-	const char *text = "model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE
-			   "engine: llama.cpp\nworkload: {prompt: 0, generate: 4, depth: 30011}\nflags: '-ngl 80 %s'\n";
-	char keys[512], all[512], none[512];
-
-	snprintf(keys, sizeof(keys), text, "-ctk q8_0");
-	snprintf(all, sizeof(all), text, "-ctk q8_0 -ctv q8_0");
-	snprintf(none, sizeof(none), text, "");
-	double k = 1 / run(keys, NULL, false).value[RESULT_DECODE_TOK_S], kv = 1 / run(all, NULL, false).value[RESULT_DECODE_TOK_S];
-	double plain = 1 / run(none, NULL, false).value[RESULT_DECODE_TOK_S];
-	ck_assert_msg(plain < k && k < plain + 0.6 * (kv - plain), "%g %g %g", plain, k, kv);
 }
 END_TEST
 
@@ -441,6 +364,26 @@ START_TEST(zen_5_has_wider_units)
 }
 END_TEST
 
+/* A card without tensor cores multiplied integers before June 2024 as well; one that accumulates in 32 bits at full rate gains
+   less from what is measured against half of it. */
+START_TEST(cards_reach_different_shares)
+{
+	static const char text[] = "model: llama-2-7b\nquant: q4_0\nmachine: {gpu0: %s, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\n"
+				   "engine: llama.cpp\nworkload: {prompt: 509, generate: 1}\nflags: -ngl 99 --build %s\n";
+	static const char *const cases[][2] = {{"p40", "2024-06"}, {"p40", "2024-07"}, {"l40s", "2025-12"}, {"rtx-4090", "2025-12"}};
+	double s[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		char one[512];
+		snprintf(one, sizeof(one), text, cases[i][0], cases[i][1]);
+		s[i] = run(one, NULL, false).value[RESULT_TTFT_S];
+	}
+	assert_close(s[0], s[1], 1e-12);
+	/* 264 against 167 TFLOP/s of products in 16 bits. */
+	ck_assert_msg(s[2] > s[3] && s[2] < 1.4 * s[3], "%g and %g", s[2], s[3]);
+}
+END_TEST
+
 /* Vulkan's and Metal's products of experts until August 2025. */
 START_TEST(radeons_had_slow_products_of_experts)
 {
@@ -488,12 +431,116 @@ START_TEST(intervals_know_of_copies)
 }
 END_TEST
 
-TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, sockets_want_a_policy,
-	recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers, ktransformers_copies_experts_to_the_sockets,
-	quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
+static double hybrid(const char *engine, const char *flags, const char *sets)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"model: qwen3.5-35b-a3b\nquant: q4_k_m\n" MACHINE "engine: %s\nworkload: {prompt: 0, generate: 24, depth: 385}\n"
+		"flags: '%s'\n", engine, flags);
+	return run(text, sets, false).value[RESULT_DECODE_TOK_S];
+}
+
+/* Turing had none until August 2026, AMD has none: its launches are bare behind experts on the CPU. */
+START_TEST(cards_without_graphs)
+{
+	static const char turing[] = "machine.gpu0=titan-rtx", amd[] = "machine.gpu0=rx-7900-xtx";
+	double layer_s = (1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", turing) - 1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", turing)) / 48;
+
+	ck_assert_msg(layer_s > 40e-6 && layer_s < 100e-6, "%g", layer_s);
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", amd), decode("llama.cpp", "-ngl 99 -cmoe --build 2025-12", amd), 1e-12);
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", NULL), decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", NULL), 1e-12);
+}
+END_TEST
+
+/* 48 layers of 26 kernels and three at the end: each a microsecond longer before they were fused. */
+START_TEST(small_kernels_were_not_always_fused)
+{
+	double then = 1 / decode("llama.cpp", "-ngl 99 --build 2025-09", NULL), now = 1 / decode("llama.cpp", "-ngl 99 --build 2025-10", NULL);
+
+	ck_assert_msg(then - now > 0.9e-3 && then - now < 1.5e-3, "%g", then - now);
+}
+END_TEST
+
+/* Pages of two sockets lie as they fell, unless they were spread. */
+START_TEST(sockets_want_a_policy)
+{
+	static const char two[] = "machine=dual-xeon6454s-rtx4090";
+	double none = decode("llama.cpp", "-ngl 99 -cmoe", two), spread = decode("llama.cpp", "-ngl 99 -cmoe --numa numactl", two);
+
+	ck_assert_msg(spread > 1.15 * none, "%g and %g", spread, none);
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa distribute", two), none, 1e-12);
+	/* Threads of both read as much as one socket's own, more or less. */
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa isolate", two), none, 0.2);
+}
+END_TEST
+
+/* 30 of 40 layers keep a state of 2 MiB, which some twenty operations passed over until one did it. */
+START_TEST(recurrent_state_was_slow_on_a_cpu)
+{
+	double now = 1 / hybrid("llama.cpp", "-ngl 0 --build 2026-04", NULL);
+	double then = 1 / hybrid("llama.cpp", "-ngl 0 --build 2026-03", NULL), layer_s = (then - now) / 30;
+
+	ck_assert_msg(layer_s > 2.2e-3 && layer_s < 3.2e-3, "%g", layer_s);
+	assert_close(1 / hybrid("ollama", "--num_gpu 0 --build 2026-04", NULL), then, 1e-12);
+	ck_assert(1 / hybrid("ik_llama.cpp", "-ngl 0 --build 2026-03", NULL) < now * 1.1);
+	/* What is on the GPU hardly suffers: less than 0.2 ms a layer. */
+	double gpu_s = (1 / hybrid("llama.cpp", "-ngl 99 --build 2026-03", NULL) - 1 / hybrid("llama.cpp", "-ngl 99 --build 2026-04", NULL)) / 30;
+	ck_assert_msg(gpu_s > 20e-6 && gpu_s < 200e-6, "%g", gpu_s);
+	ck_assert(decode("llama.cpp", "-ngl 0 --build 2026-04", NULL) <= decode("llama.cpp", "-ngl 0 --build 2026-03", NULL));
+}
+END_TEST
+
+/* The card has as much of the mixture either way, but Ollama leaves whole layers to the CPU. */
+START_TEST(ollama_deals_whole_layers)
+{
+	static const char small[] = "machine.gpu0.memory=12GiB";
+
+	ck_assert_double_gt(decode("llama.cpp", "-ngl auto", small), 1.02 * decode("ollama", "--num_gpu auto", small));
+}
+END_TEST
+
+/* A copy for each socket, if RAM holds two: 17 GiB of experts each. */
+START_TEST(ktransformers_copies_experts_to_the_sockets)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\nmachine: dual-xeon6454s-rtx4090\nengine: ktransformers\n"
+				   "workload: {prompt: 0, generate: 8, depth: 385}\nflags: '%s'\n";
+	char old[512], new[512];
+
+	snprintf(old, sizeof(old), text, "--experts cpu");
+	snprintf(new, sizeof(new), text, "--kt-method LLAMAFILE");
+	double one = run(old, "machine.ram.capacity=32GiB", false).value[RESULT_DECODE_TOK_S];
+	double two = run(old, "machine.ram.capacity=40GiB", false).value[RESULT_DECODE_TOK_S];
+	ck_assert_msg(two > 1.15 * one, "%g and %g", one, two);
+	/* kt-kernel gives each socket its rows. */
+	assert_close(run(new, "machine.ram.capacity=32GiB", false).value[RESULT_DECODE_TOK_S],
+		run(new, "machine.ram.capacity=40GiB", false).value[RESULT_DECODE_TOK_S], 1e-12);
+}
+END_TEST
+
+/* Each head reads a quantised cache for itself, eight times over here, but values of 16 bits are read once. */
+START_TEST(quantised_keys_alone)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE
+			   "engine: llama.cpp\nworkload: {prompt: 0, generate: 4, depth: 30011}\nflags: '-ngl 80 %s'\n";
+	char keys[512], all[512], none[512];
+
+	snprintf(keys, sizeof(keys), text, "-ctk q8_0");
+	snprintf(all, sizeof(all), text, "-ctk q8_0 -ctv q8_0");
+	snprintf(none, sizeof(none), text, "");
+	double k = 1 / run(keys, NULL, false).value[RESULT_DECODE_TOK_S], kv = 1 / run(all, NULL, false).value[RESULT_DECODE_TOK_S];
+	double plain = 1 / run(none, NULL, false).value[RESULT_DECODE_TOK_S];
+	ck_assert_msg(plain < k && k < plain + 0.6 * (kv - plain), "%g %g %g", plain, k, kv);
+}
+END_TEST
+
+TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
+	ktransformers_copies_experts_to_the_sockets, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
-	ktransformers_brings_experts_layer_by_layer, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
-	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, intervals_know_of_copies,
+	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
+	ollama_streams_as_llamacpp, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
+	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
+	intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
 	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,

@@ -134,6 +134,22 @@ START_TEST(names_that_nobody_knows)
 }
 END_TEST
 
+/* Threads for one of two sockets are not slowed down by the other; more are, unless all is bound to one. */
+START_TEST(products_of_many_rows_on_two_sockets)
+{
+	struct hw_machine *m = machine("cores: 11, threads: 11, sockets: 2");
+	struct cost *c = cost(m);
+	double far = hw_num_value(&c->cpu.far_many);
+
+	ck_assert(far > 0 && far < 1);
+	assert_close(cost_cpu_team(&c->cpu, m, m->devices, 11, COST_UNBOUND).many_share, 1, 0);
+	assert_close(cost_cpu_team(&c->cpu, m, m->devices, 12, COST_UNBOUND).many_share, (1 + far) / 2, 1e-12);
+	assert_close(cost_cpu_team(&c->cpu, m, m->devices, 0, COST_SPREAD).many_share, (1 + far) / 2, 1e-12);
+	assert_close(cost_cpu_team(&c->cpu, m, m->devices, 40, COST_UNBOUND).many_share, (1 + far) / 2, 1e-12);
+	assert_close(cost_cpu_team(&c->cpu, m, m->devices, 0, COST_ISOLATED).many_share, 1, 0);
+}
+END_TEST
+
 START_TEST(a_team)
 {
 	struct hw_machine *m = machine("cores: 8, threads: 16, clock: {peak: 5.6GHz, measured: 4.9GHz}, thread_bandwidth: 17GB/s");
@@ -255,7 +271,7 @@ START_TEST(every_engine_has_every_instruction_set)
 {
 	static const char *const engines[] = {"llama.cpp", "accelerate"};
 	static const char *const isas[] = {
-		"sse", "avx2", "avx_vnni", "avx512", "avx512_vnni", "amx", "neon", "neon_i8mm", "sve"};
+		"sse", "avx2", "avx_vnni", "avx512", "avx512_vnni", "avx512_zen5", "amx", "neon", "neon_i8mm", "sve"};
 	struct cost *c;
 	struct err err = {0};
 
@@ -285,5 +301,5 @@ END_TEST
 
 TEST_MAIN("cost", a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
-	a_team, sockets, a_product, attention, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
+	a_team, products_of_many_rows_on_two_sockets, sockets, a_product, attention, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
 	numbers_and_their_copy)

@@ -129,6 +129,7 @@ START_TEST(instruction_sets)
 {
 	static const char *const flags[][2] = {
 		{"flags\t: fpu sse2 avx2 avx512f avx512_vnni amx_int8", "amx"},
+		{"flags\t: sse2 avx2 avx512f avx512_vnni avx_vnni avx512_vp2intersect", "avx512_zen5"},
 		{"flags\t: sse2 avx2 avx512f avx512_vnni avx_vnni", "avx512_vnni"},
 		{"flags\t: sse2 avx2 avx512f", "avx512"},
 		{"flags\t: sse2 avx2 avx_vnni", "avx_vnni"},
