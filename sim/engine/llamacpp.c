@@ -24,6 +24,7 @@
  * attention (the default before 2025-09) scores are written and read: [scores][attention].
  */
 #include <math.h>
+#include <ctype.h>
 #include <regex.h>
 #include <string.h>
 
@@ -739,7 +740,8 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->fork = fork;
 	s->flags = job->flags;
 	s->cost = cost_then(fork, job, a);
-	s->graphs = is_since(s->flags, fork->graphs_from);
+	const char *card = s->cost->gpu_graphs_from;
+	s->graphs = is_since(s->flags, fork->graphs_from) && (!card || (isdigit((unsigned char)*card) && is_since(s->flags, card)));
 	s->whole = is_since(s->flags, fork->whole_from);
 	s->used_only = is_since(s->flags, fork->used_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);

@@ -491,7 +491,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 
 struct card_written {
 	double multiply, early_multiply, early_experts, spread;
-	const char *source;
+	const char *graphs_from, *source;
 };
 
 /* What kinds of cards reach of the rates above, by the beginning of the part's name. */
@@ -500,6 +500,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 {
 	static const struct param table[] = {
 		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_TEXT(struct card_written, graphs_from, "graphs_from", NULL, ""),
 		PARAM_REAL(struct card_written, early_multiply, "early_multiply", UNIT_FRACTION, "0", 0, 1, ""),
 		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
@@ -517,6 +518,8 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		c->gpu_early_experts.measured = w.early_experts;
 		if (w.early_multiply > 0)
 			c->gpu_early.measured = w.early_multiply;
+		if (w.graphs_from)
+			c->gpu_graphs_from = w.graphs_from;
 		for (int k = 0; k < COST_CLASS_N; k++) {
 			c->gpu_multiply[k].measured *= w.multiply;
 			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);

@@ -67,7 +67,7 @@ module_of_both() { # a module of GPU and CPU names its processor; pages of two s
 		[ "$(field $id status)" = ok ] || { field $id reason; return 1; }
 	done
 	[ "$(field gpu reason)" = '' ] &&
-		awk -v one="$(field one predicted)" -v two="$(field two predicted)" 'BEGIN { exit !(two > 0.85 * one && two < one) }'
+		awk -v one="$(field one predicted)" -v two="$(field two predicted)" 'BEGIN { exit !(two > 0.8 * one && two < one) }'
 }
 
 drives() { # by rate, by part, by words, or only that there is one

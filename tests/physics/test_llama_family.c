@@ -441,6 +441,18 @@ static double hybrid(const char *engine, const char *flags, const char *sets)
 	return run(text, sets, false).value[RESULT_DECODE_TOK_S];
 }
 
+/* Turing had none until August 2026, AMD has none: its launches are bare behind experts on the CPU. */
+START_TEST(cards_without_graphs)
+{
+	static const char turing[] = "machine.gpu0=titan-rtx", amd[] = "machine.gpu0=rx-7900-xtx";
+	double layer_s = (1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", turing) - 1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", turing)) / 48;
+
+	ck_assert_msg(layer_s > 40e-6 && layer_s < 100e-6, "%g", layer_s);
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", amd), decode("llama.cpp", "-ngl 99 -cmoe --build 2025-12", amd), 1e-12);
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", NULL), decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", NULL), 1e-12);
+}
+END_TEST
+
 /* 48 layers of 26 kernels and three at the end: each a microsecond longer before they were fused. */
 START_TEST(small_kernels_were_not_always_fused)
 {
@@ -522,7 +534,7 @@ START_TEST(quantised_keys_alone)
 }
 END_TEST
 
-TEST_MAIN("llama-family", small_kernels_were_not_always_fused, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
+TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
