@@ -26,6 +26,9 @@
 #define MEASUREMENT_NOISE 0.05
 /* A resource that limits less of the time than this cannot move the interval. */
 #define NEGLIGIBLE_SHARE 0.002
+/* Moved the slower way, a fact that changes a metric by less than this does as much the other way, or nothing: either is
+   little beside the noise. */
+#define SMALL_CHANGE 0.01
 
 /* What steps cost, summed: seconds, and by resource units moved, seconds busy and seconds on the critical
    path (the last entry is overhead). One flat array so that sums and interpolation are one loop. */
@@ -691,7 +694,7 @@ static int add_variance(struct job *job, const struct platform *base_platform, c
 	bool known, up = slows(ref, true, &known);
 
 	for (int i = 0; i < 2; i++, up = !up) {
-		bool same = true;
+		double largest = 0, changed[RESULT_FIELD_N] = {0};
 		move(c, f, exp(up ? spread : -spread));
 		bool counts = matters(r, base_platform, c, ref, job->arena);
 		int rc = counts ? with_constants(job, c, EFFORT_ROUGH, value, err) : 0;
@@ -701,10 +704,13 @@ static int add_variance(struct job *job, const struct platform *base_platform, c
 		for (int k = 0; k < RESULT_FIELD_N; k++) {
 			if (!result_fields[k].interval || !isfinite(base[k]))
 				continue;
-			variance[k] += pow(log(value[k] / base[k]), 2) / 2;
-			same &= value[k] == base[k];
+			changed[k] = log(value[k] / base[k]);
+			largest = fmax(largest, fabs(changed[k]));
 		}
-		if (known && same)
+		bool enough = i == 0 && known && largest < SMALL_CHANGE;
+		for (int k = 0; k < RESULT_FIELD_N; k++)
+			variance[k] += changed[k] * changed[k] / (enough ? 1 : 2);
+		if (enough)
 			return 0;
 	}
 	return 0;
