@@ -490,7 +490,7 @@ static void usage(void)
 	     "Lists the models that can be named, or shows what one needs: parameters, bytes, KV cache, "
 	     "FLOPs.\n"
 	     "\n"
-	     "  NAME_OR_PATH     a name or alias of the list, a config.json, or a folder that holds one\n"
+	     "  NAME_OR_PATH     a name or alias of the list, or a path: config.json, *.gguf, *.safetensors, a folder\n"
 	     "  PATTERN          part of a name, or a shell pattern\n"
 	     "  --quant Q        store the weights as this type (q4_0, q8_0, f16, f8_e4m3, ...); without it "
 	     "the\n"
