@@ -426,7 +426,7 @@ static void list_row(const struct model *m, const struct model_card_info *info, 
 		printf("%6s active  ", count_text(active, sizeof(active), m->params_active));
 	else
 		printf("%-15s", "dense");
-	printf("%-9s  %s\n", m->architecture, info->description);
+	printf("%-19s  %s\n", m->architecture, info->description);
 }
 
 static json_t *list_object(const struct model *m, const struct model_card_info *info)
