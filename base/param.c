@@ -316,6 +316,10 @@ static void print_kind(const struct param *row, FILE *to)
 		print_range(row, to);
 		break;
 	case PARAM_KIND_REAL:
+		if (row->min == row->max) { /* its unit and limits are those of the value it is part of */
+			fputs("a value with a unit", to);
+			break;
+		}
 		fprintf(to, "a %s", units_describe(row->dim));
 		print_range(row, to);
 		break;

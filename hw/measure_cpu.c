@@ -209,8 +209,8 @@ static void add_barrier(struct cpu *c, struct items *items, unsigned threads)
 {
 	struct arena *a = c->m->a;
 	struct measure_item item = {.name = arena_printf(a, "barrier.t%u", threads),
-		.what = arena_printf(a, "%s meet at a spinning barrier, once an operation of a graph",
-			threads_text(a, threads)),
+		.what = arena_printf(a, "%s %s at a spinning barrier, once an operation of a graph",
+			threads_text(a, threads), threads == 1 ? "meets" : "meet"),
 		.dim = UNIT_TIME,
 		.fn = run_barrier,
 		.arg = {0, 0, (int)threads, 0}};

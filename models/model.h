@@ -92,7 +92,7 @@ struct model {
 	uint64_t file_bytes;      /* with container header; 0: unknown */
 };
 
-/* A name from models/cards, or a path to a config.json or a folder that holds one. quant NULL: the
+/* A name from models/cards, or a path: config.json, *.gguf, *.safetensors, a folder with one. quant NULL: the
    type the file stores, f16/bf16 for a config. Errors name the nearest model or type. */
 int model_load(const char *name_or_path, const char *quant, struct arena *a, struct model **out,
 	       struct err *err);

@@ -44,7 +44,7 @@ on_names = names > 0
 half = 0.25 / curves # of a bound over a name
 plot for [i=1:on_names] data index curves using 1:(bottom):xtic(2) with points pt -1 notitle, \
      for [i=1:n_bounds*!on_names] data index i-1 using 1:5 with lines lt i dt (2,4) lw 1.1 notitle, \
-     for [i=1:n_bounds*on_names] data index i-1 using 1:5:(half) with xerrorbars lt i dt 1 lw 1.5 pt -1 notitle, \
+     for [i=1:n_bounds*on_names] data index i-1 using ($1-half):5:(2*half):(0) with vectors nohead lt i dt 1 lw 1.5 notitle, \
      for [i=1:n_bars] data index i-1 every nth::1 using 1:2:3:4 \
           with yerrorbars lt i dt 1 lw 1 pt -1 notitle, \
      for [i=1:curves] data index i-1 using 1:2 with @style lt i pointinterval nth title columnheader(1), \

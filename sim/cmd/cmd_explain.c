@@ -26,7 +26,8 @@ static void print_gains(const struct result *r, const struct run_why *why)
 {
 	char value[32];
 
-	printf("  %-16s %s %s\n", "twice as fast", result_fields[why->metric].name, "becomes");
+	printf("  %-16s %14s %s\n", "twice as fast",
+		why->metric == RESULT_PREFILL_TOK_S ? "prefill" : "decode", "becomes");
 	for (int i = 0; i < why->n_gains; i++)
 		printf("  %-16s %22s  %.2fx\n", why->gain[i].resource,
 			units_format(value, sizeof(value), r->value[why->metric] * why->gain[i].factor,

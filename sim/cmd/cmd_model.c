@@ -426,7 +426,7 @@ static void list_row(const struct model *m, const struct model_card_info *info, 
 		printf("%6s active  ", count_text(active, sizeof(active), m->params_active));
 	else
 		printf("%-15s", "dense");
-	printf("%-9s  %s\n", m->architecture, info->description);
+	printf("%-19s  %s\n", m->architecture, info->description);
 }
 
 static json_t *list_object(const struct model *m, const struct model_card_info *info)
@@ -490,7 +490,7 @@ static void usage(void)
 	     "Lists the models that can be named, or shows what one needs: parameters, bytes, KV cache, "
 	     "FLOPs.\n"
 	     "\n"
-	     "  NAME_OR_PATH     a name or alias of the list, a config.json, or a folder that holds one\n"
+	     "  NAME_OR_PATH     a name or alias of the list, or a path: config.json, *.gguf, *.safetensors, a folder\n"
 	     "  PATTERN          part of a name, or a shell pattern\n"
 	     "  --quant Q        store the weights as this type (q4_0, q8_0, f16, f8_e4m3, ...); without it "
 	     "the\n"

@@ -12,6 +12,8 @@ static void usage(void)
 	     "                  [--trace-out FILE.otr]\n"
 	     "\n"
 	     "Simulates one scenario, prints the result, why it is so and what would change it, and stores it.\n"
+	     "The table of resources is of the whole run, its prompt included; 'why' and 'change' are of a decode step,\n"
+	     "or of the prefill where that takes longer.\n"
 	     "\n"
 	     "      --set KEY=VALUE  override a key ('offsim help keys' lists them)\n"
 	     "      --db FILE        database to store in (default results.db)\n"

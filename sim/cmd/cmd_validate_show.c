@@ -98,10 +98,12 @@ static void print_thumb(const struct validate *v)
 
 	if (t->n == 0)
 		return;
-	printf("thumb    %5zu %7zu %13.1f%% %11.1f%% %+7.1f%%   decode by the rule of thumb, times %.2f: offsim is %.1f times "
-	       "better in the median, %.1f in the 90th percentile\n", t->n, s->n_groups, 100 * t->median_abs_error,
-		100 * t->p90_abs_error, 100 * t->bias, t->factor, t->median_abs_error / s->median_abs_error,
-		t->p90_abs_error / s->p90_abs_error);
+	printf("thumb    %5zu %7zu %13.1f%% %11.1f%% %+7.1f%%   decode by the rule of thumb, times %.2f", t->n, s->n_groups,
+		100 * t->median_abs_error, 100 * t->p90_abs_error, 100 * t->bias, t->factor);
+	if (t->n > 1) /* the factor that suits one row best leaves no error */
+		printf(": its errors are %.1f times as large in the median, %.1f in the 90th percentile",
+			t->median_abs_error / s->median_abs_error, t->p90_abs_error / s->p90_abs_error);
+	putchar('\n');
 }
 
 static size_t n_above(const struct validate *v)

@@ -29,6 +29,8 @@
 #define SAME_SPREAD 0.9
 /* Huber's: residuals beyond so many deviations count by their size, not its square. */
 #define HUBER 1.345
+/* Of fewer points what is left is what the priors hold back, not noise: taken for noise it would leave more, and so on. */
+#define FEWEST_FOR_NOISE 6
 #define MAX_ITERATIONS 30
 #define MAX_ROUNDS 4
 /* Simulations between two reports. */
@@ -447,6 +449,8 @@ static int weigh(struct problem *p, struct err *err)
 	gsl_sort(sorted, 1, f->n_points);
 	/* Of a normal distribution, half lies within 0.6745 deviations. */
 	double noise = fmax(1, gsl_stats_median_from_sorted_data(sorted, 1, f->n_points) / 0.6745);
+	if (f->n_points < FEWEST_FOR_NOISE)
+		noise = 1;
 	for (size_t i = 0; i < f->n_points; i++) {
 		double huber = r[i] <= HUBER * noise ? 1 : HUBER * noise / r[i];
 		p->weight[i] = sqrt(huber) / (noise * f->point[i].sigma);

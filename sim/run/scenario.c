@@ -22,12 +22,12 @@ struct routing_keys {
 };
 
 static const struct param scenario_params[] = {
-	PARAM_TEXT(struct keys, model, "model", NULL, "a name from 'offsim model list', or a path to a config.json"),
+	PARAM_TEXT(struct keys, model, "model", NULL, "a name from 'offsim model list', or a path: config.json, *.gguf, *.safetensors, a folder"),
 	PARAM_TEXT(struct keys, quant, "quant", NULL,
 		"element type of the weights (q4_0, q8_0, f16 ...); without it, what the checkpoint has"),
 	PARAM_NODE(struct keys, machine, "machine",
 		"a name from 'offsim hw list', a path, {from: NAME, set: {gpu0.link.gen: 3}}, or an inline machine"),
-	PARAM_TEXT(struct keys, engine, "engine", NULL, "whose order of operations: ideal, llama.cpp, accelerate, flexgen, zero-inference"),
+	PARAM_TEXT(struct keys, engine, "engine", NULL, "whose order of operations: ideal, llama.cpp, vllm, ...: those whose flags are below"),
 	PARAM_NODE(struct keys, flags, "flags", "the engine's own flags: a map, or text as on its command line"),
 	PARAM_NODE(struct keys, workload, "workload", "batch, prompt, generate, depth"),
 	PARAM_NODE(struct keys, routing, "routing",
