@@ -115,6 +115,9 @@ int cmd_finish_stdout(int status)
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 
+	/* Who reads has seen enough: head(1), a pager. */
+	if (errno == EPIPE)
+		return 1;
 	struct err err;
 	err_set(&err, ERR_IO, "cannot write to standard output: %s", strerror(errno));
 	return cmd_fail(&err);

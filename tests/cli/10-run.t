@@ -48,6 +48,11 @@ set_is_stored() {
 	run --db "$tmp/r.db" --set flags.gpu-layers=3 >/dev/null 2>&1 || return 1
 	[ "$(query "select number from run_param where name = 'flags.gpu-layers'")" = 3.0 ]
 }
+reads_one_line() {
+	"$OFFSIM" help keys 2>"$tmp/err" | head -n 1 >/dev/null
+	[ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
+}
+
 misfit_is_stored() {
 	"$OFFSIM" run tests/golden/no-fit.yaml --db "$tmp/r.db" >/dev/null
 	[ "$(query 'select count(*) from run where fits = 0 and decode_tok_s is null')" = 1 ]
@@ -67,6 +72,7 @@ ok 'place --json' has '"fits": true' place --json
 ok 'results.db is the default, in the current folder' sh -c "cd '$tmp' && '$OFFSIM' run s.yaml >/dev/null 2>&1 && test -s results.db"
 ok '--seed is the key seed' has '"seed' sh -c "cd '$tmp' && '$OFFSIM' run s.yaml --seed 4 --no-db --json 2>/dev/null | sed 's/\"key\"/\"seed/'"
 ok 'a full disk is said' fails 1 sh -c "'$OFFSIM' run '$tmp/s.yaml' --no-db >/dev/full"
+ok 'who reads no further is not told' reads_one_line
 if command -v sqlite3 >/dev/null; then
 	ok 'the same scenario replaces its run' replaced
 	ok 'what was set is a row beside the run' set_is_stored
