@@ -101,7 +101,7 @@ ok '05: far beyond, as the bytes' between 4.1 "$(kv 1 32768) / $(layers 1 32768)
 nkvo() { one 05 "$1" engine=llama.cpp flags="$2" workload.prompt="$3" workload.depth="$4"; }
 ok '05: llama.cpp: not yet at 4096' between 1.1 "$(nkvo decode_tok_s '-ngl 99 -nkvo' 0 4096) / $(nkvo decode_tok_s '-ngl 29' 0 4096)" 1.6
 ok '05: llama.cpp: at 8192' between 0.85 "$(nkvo decode_tok_s '-ngl 99 -nkvo' 0 8192) / $(nkvo decode_tok_s '-ngl 29' 0 8192)" 1
-ok '05: llama.cpp: the prompt' between 2.3 "$(nkvo prefill_tok_s '-ngl 29' 2048 0) / $(nkvo prefill_tok_s '-ngl 99 -nkvo' 2048 0)" 2.9
+ok '05: llama.cpp: the prompt: 2.8' between 2.6 "$(nkvo prefill_tok_s '-ngl 29' 2048 0) / $(nkvo prefill_tok_s '-ngl 99 -nkvo' 2048 0)" 3
 
 # 06
 batch() { at 06 decode_tok_s flags="--gpu-layers $1" workload.batch="$2"; }
@@ -121,10 +121,10 @@ ok '07: arithmetic under 0.2 %' between 0.0005 "$(use gpu0.compute utilisation 4
 ok '07: the link is full' between 0.99 "$(use gpu0.link.h2d utilisation 40)" 1
 ok '07: something runs on the GPU nearly always' between 0.95 "$(use gpu0 busy 40)" 1
 
-# 08: the ratio of the bytes left in RAM, 4.77 over 2.23 GB, less the time of the GPU
+# 08: the ratio of the bytes left in RAM, 4.77 over 2.23 GB, less what Python takes either way
 auto=$(one 08 decode_tok_s)
 ok '08: auto takes what 20.95 GiB would' between 0.98 "$auto / $(at 08 decode_tok_s flags.max_memory.0=20.95GiB)" 1.02
-ok '08: 13B: 1.9 times' between 1.75 "$(at 08 decode_tok_s flags.max_memory.0=23GiB) / $auto" 2.14
+ok '08: 13B: 1.8 times' between 1.7 "$(at 08 decode_tok_s flags.max_memory.0=23GiB) / $auto" 1.9
 ok '08: 70B on 80 GB: 1.11 times' between 1.07 "$(one 08 decode_tok_s model=llama-3-70b machine=server-a100-80gb \
 	flags.max_memory.0=78GiB) / $(one 08 decode_tok_s model=llama-3-70b machine=server-a100-80gb)" 1.15
 
@@ -134,6 +134,8 @@ for drive in nvme-gen5:10.5 nvme-gen4:5.9 nvme-gen3:2.6 sata-ssd:0.54 cloud-disk
 	ok "09: ${drive%:*}: time in RAM + bytes / rate" between 0.95 "$(disk ${drive%:*} 64GiB) /
 		($(disk ${drive%:*} 256GiB) + 58.57 / ${drive#*:})" 1.05
 done
+ok '09: network disks: 37' between 36 "$(disk cloud-disk-gcp-pd 64GiB)" 38
+ok '09: to 63 s' between 61 "$(disk cloud-disk-gp3 64GiB)" 65
 ok '09: SATA seven times the time of PCIe 4' between 6.2 "$(disk sata-ssd 64GiB) / $(disk nvme-gen4 64GiB)" 7.3
 # Its drive is not stated: between an ordinary PCIe 4 and a SATA drive.
 ok '09: OPT-30B, 32 bits: published 33.9 s' between "$(on_titans tpot_s quant=f32 machine.nvme0.part=nvme-gen4)" 33.9 \
@@ -179,6 +181,9 @@ ok '12: copied gains 5.7' between 5.4 "$(c2c decode_tok_s "$zero_copy --disable-
 	$(c2c decode_tok_s "$zero_copy --disable-uva" pcie-5x16)" 6
 grace() { one 12 decode_tok_s engine=llama.cpp flags=-ngl=41 machine.gpu0.link="$1"; }
 ok '12: the CPU gains nothing' between 0.99 "$(grace nvlink-c2c) / $(grace pcie-5x16)" 1.01
+grace_reads() { one 12 prefill_tok_s engine=llama.cpp flags=-ngl=41 machine.gpu0.link="$1"; }
+ok '12: prompts: vLLM 2.26 times' between 2.1 "$(c2c prefill_tok_s "$ahead" nvlink-c2c) / $(grace_reads nvlink-c2c)" 2.4
+ok '12: prompts of llama.cpp: 6.8 times' between 6.4 "$(grace_reads nvlink-c2c) / $(grace_reads pcie-5x16)" 7.2
 ok '12: over PCIe the CPU is the better one' between 5 "$(grace pcie-5x16) / $(c2c decode_tok_s "$ahead" pcie-5x16)" 6.3
 ok '12: over C2C it is not' between 1.1 "$(c2c decode_tok_s "$ahead" nvlink-c2c) / $(grace nvlink-c2c)" 1.3
 ok '12: 64 sequences: 2.75 times' between 2.5 "$(one 12 decode_tok_s flags="$ahead" workload.batch=64) /
@@ -206,7 +211,7 @@ ok '13: FlexGen, 8.86 GB at 25.0' between 0.95 "8.86 / 25.0 / $(flexgen $desktop
 ok '13: FlexGen, at 55.5' between 0.95 "8.86 / 55.5 / $(flexgen $server 1 tpot_s)" 1
 ok '13: llama.cpp, 16 layers of 436 MB at 73.5' between 0.8 "16 * 0.4362 / 73.5 / $(cpu $desktop 1 tpot_s)" 1
 ok '13: desktop: 5 times' between 4.2 "$(cpu $desktop 1 decode_tok_s) / $(accelerate $desktop 1 decode_tok_s)" 5.2
-ok '13: server: 10 times' between 9 "$(cpu $server 1 decode_tok_s) / $(accelerate $server 1 decode_tok_s)" 11
+ok '13: server: 11 times' between 10 "$(cpu $server 1 decode_tok_s) / $(accelerate $server 1 decode_tok_s)" 11.7
 ok '13: 64 sequences: FlexGen first' between 1.7 "$(flexgen $server 64 decode_tok_s) / $(cpu $server 64 decode_tok_s)" 2.1
 ok '13: 64 sequences: llama.cpp as accelerate' between 0.9 "$(cpu $server 64 decode_tok_s) / $(accelerate $server 64 decode_tok_s)" 1.25
 
@@ -218,6 +223,7 @@ ok '15: RTX 3090, 8B: published 111.74' between 0.8 "$(one 15 decode_tok_s model
 
 # 16
 size() { at 16 decode_tok_s model=qwen2.5-"$1" quant="$2"; }
+ok '16: 32B, 4 bits over 8: 7.5' between 7 "$(size 32b q4_k_m) / $(size 32b q8_0)" 8
 ok '16: over the edge: 15' between 13 "$(size 32b q4_k_m) / $(size 72b q4_k_m)" 17
 ok '16: within: twice the model, half the rate' between 1.9 "$(size 14b q4_k_m) / $(size 32b q4_k_m)" 2.4
 ok '16: 14B at 8 bits beats 32B at 4' between 1.2 "$(size 14b q8_0) / $(size 32b q4_k_m)" 1.7
@@ -229,6 +235,7 @@ serves() { at 17 decode_tok_s machine="$1"; }
 pair=$(serves desktop-2xrtx3090-nvlink)
 ok '17: two RTX 3090: published 16.29' between 0.8 "$pair / 16.29" 1.2
 ok '17: M2 Ultra: published 12.13' between 0.8 "$(serves mac-studio-m2-ultra) / 12.13" 1.2
+ok '17: and simulated 13.5' between 13 "$(serves mac-studio-m2-ultra)" 14
 ok '17: offload costs 5.3 on an RTX 4090' between 4.8 "$pair / $(serves desktop-rtx4090-ddr5)" 5.9
 ok '17: 8 on an RTX 3090' between 7.2 "$pair / $(serves desktop-rtx3090-ddr4)" 8.8
 ok '17: 128 GB that hold it, and 32 that do not' between 0.6 "$(serves dgx-spark) / $(serves desktop-rtx5090-ddr5)" 0.85
@@ -237,21 +244,23 @@ least() { one 17 decode_tok_s model=gpt-oss-120b quant=mxfp4 "$@"; }
 ok '17: gpt-oss-120b, DGX Spark: published 58.72' between 0.8 "$(least machine=dgx-spark) / 58.72" 1.2
 ok '17: RTX 4090 with offload against that: three fifths' between 0.53 "$(least flags.ngl=99 flags.n-cpu-moe=26) / $(least machine=dgx-spark)" 0.68
 
-# 18: at least two fifths of what the bytes allow, and no more than all
+# 18: of what the bytes allow, two thirds
 moe() { at 18 "$2" model="$1" flags="$3"; }
 for model in mixtral-8x7b qwen3-30b-a3b deepseek-v2-lite; do
 	gain="($(moe $model decode_tok_s '-ngl 99 --cpu-moe') / $(moe $model decode_tok_s '-ngl 2') - 1)"
 	bytes="($(moe $model upper_bound_tok_s '-ngl 99 --cpu-moe') / $(moe $model upper_bound_tok_s '-ngl 2') - 1)"
-	ok "18: $model: two fifths to all of what the bytes allow" between 0.4 "$gain / $bytes" 1
+	ok "18: $model: two thirds of what the bytes allow" between 0.6 "$gain / $bytes" 0.76
 done
-ok '18: Qwen3-30B-A3B 1.3' between 1.2 "$(moe qwen3-30b-a3b decode_tok_s '-ngl 99 --cpu-moe') /
-	$(moe qwen3-30b-a3b decode_tok_s '-ngl 2')" 1.4
-ok '18: Mixtral 1.1' between 1.05 "$(moe mixtral-8x7b decode_tok_s '-ngl 99 --cpu-moe') /
-	$(moe mixtral-8x7b decode_tok_s '-ngl 2')" 1.13
-ok '18: prefill hardly changes' between 0.95 "$(moe qwen3-30b-a3b prefill_tok_s '-ngl 99 --cpu-moe') /
-	$(moe qwen3-30b-a3b prefill_tok_s '-ngl 2')" 1.1
+ok '18: Qwen3-30B-A3B 1.4' between 1.32 "$(moe qwen3-30b-a3b decode_tok_s '-ngl 99 --cpu-moe') /
+	$(moe qwen3-30b-a3b decode_tok_s '-ngl 2')" 1.44
+ok '18: DeepSeek-V2-Lite 1.5' between 1.4 "$(moe deepseek-v2-lite decode_tok_s '-ngl 99 --cpu-moe') /
+	$(moe deepseek-v2-lite decode_tok_s '-ngl 2')" 1.52
+ok '18: Mixtral 1.08' between 1.06 "$(moe mixtral-8x7b decode_tok_s '-ngl 99 --cpu-moe') /
+	$(moe mixtral-8x7b decode_tok_s '-ngl 2')" 1.1
+ok '18: prefill hardly changes' between 0.99 "$(moe qwen3-30b-a3b prefill_tok_s '-ngl 99 --cpu-moe') /
+	$(moe qwen3-30b-a3b prefill_tok_s '-ngl 2')" 1.03
 oss() { one 18 decode_tok_s model=gpt-oss-120b quant=mxfp4 flags.cpu-moe=no "$@"; }
-ok '18: gpt-oss-120b at 19 GB: 1.2, published 1.8 elsewhere' between 1.15 "$(oss flags.n-cpu-moe=26) / $(oss flags.ngl=12)" 1.8
+ok '18: gpt-oss-120b at 19 GB: 1.3, published 1.8 elsewhere' between 1.25 "$(oss flags.n-cpu-moe=26) / $(oss flags.ngl=12)" 1.4
 
 # 19
 ubatch() { at 19 prefill_tok_s flags.ub="$1" flags.load-mode="$2"; }
@@ -282,8 +291,8 @@ ok '20: guesses: more hits' between 0.96 "$(cached decode_hit_rate lru copy 0.9)
 ok '20: and fewer tokens' between 0.85 "$(cached decode_tok_s lru copy 0.9) / $(cached decode_tok_s lru copy 0)" 0.98
 ok '20: the bound hits more than a fixed set' between 0.05 "$(cached decode_hit_rate belady cpu 0) - $(cached decode_hit_rate static cpu 0)" 0.08
 ok '20: and is slower' between 0.8 "$(cached decode_tok_s belady cpu 0) / $(cached decode_tok_s static cpu 0)" 0.95
-ok '20: copied misses, 1.26 times no cache' between 1.15 "$(cached decode_tok_s lru copy 0) /
-	$(one 20 decode_tok_s engine=llama.cpp flags='-ngl 99 --cpu-moe')" 1.4
+ok '20: copied misses, 1.17 times no cache' between 1.12 "$(cached decode_tok_s lru copy 0) /
+	$(one 20 decode_tok_s engine=llama.cpp flags='-ngl 99 --cpu-moe')" 1.22
 
 # 21: 59.94 GB; the drive at 5.9 GB/s, the links at 6.05 and 25.0, a pageable copy at 17.5
 rung() { at 21 tpot_s flags="$1" machine.gpu0.link="$2"; }
@@ -300,9 +309,9 @@ ok '21: cache: 1.04' between 1.02 "$(rung "$pinned --gpu_resident_params 11e9" $
 four_bits() { one 21 "$1" flags=--quant-bits=4 quant=zero-int4-g64 machine.gpu0.link=$full workload.batch="$2"; }
 # 29.9 G weights: read in 4 bits and their scales, written and read in 16
 ok '21: 4 bits: 4.56 bytes a weight' between 0.8 "29.9 * 4.56 / 920 / $(four_bits tpot_s 1)" 1
-ok '21: 4 bits: 9.2' between 8.7 "$(rung "$resident" $full) / $(four_bits tpot_s 1)" 9.7
+ok '21: 4 bits: 9.4' between 9 "$(rung "$resident" $full) / $(four_bits tpot_s 1)" 9.8
 ok '21: four sequences: 3.5' between 3.3 "$(four_bits decode_tok_s 4) / $(four_bits decode_tok_s 1)" 4
-ok '21: 412 times in all' between 390 "$(four_bits decode_tok_s 4) * $(rung '--disk-offload --kv-offload' $narrow)" 435
+ok '21: 421 times in all' between 405 "$(four_bits decode_tok_s 4) * $(rung '--disk-offload --kv-offload' $narrow)" 437
 ok '21: and 8 remain' between 7.3 "$(one 21 decode_tok_s engine=ideal flags=--gpu-layers=48 quant=q4_0 workload.batch=4) /
 	$(four_bits decode_tok_s 4)" 8.8
 finish
