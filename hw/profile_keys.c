@@ -52,7 +52,8 @@ static const struct param gpu_params[] = {
 	PARAM_FLAG(struct gpu_raw, unified, "unified", "no",
 		"it computes from ram: no memory, no bandwidth and no link of its own"),
 	PARAM_FLAG(struct gpu_raw, in_ram, "in_ram", "no",
-		"its memory is a stretch of RAM set aside: what it reads and what is copied to it shares ram.bandwidth"),
+		"its memory is a stretch of RAM set aside, which ram.capacity counts and the host has not: what it reads and what is "
+		"copied to it shares ram.bandwidth"),
 	NUMBER(struct gpu_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE, "of the GPU's own memory: 1008GB/s"),
 	PARAM_NODE(struct gpu_raw, flops, "flops", "dense compute rate by operand type: {fp16: 165TFLOP/s}"),
 	NUMBER(struct gpu_raw, launch, "launch", UNIT_TIME, "host cost of one kernel: 2.5us"),

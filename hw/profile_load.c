@@ -483,6 +483,23 @@ static int load_devices(struct profile *p, const struct found *f, struct hw_mach
 	return load_peers(p, f->nvlink, n, m, err);
 }
 
+/* Memory set aside for GPUs is none that the host has. */
+static int set_aside(const struct hw_machine *m, const struct yaml_node *at, struct err *err)
+{
+	struct hw_memory *ram = &m->memories[hw_first_memory(m, HW_MEMORY_RAM)];
+	char total[40], taken[40];
+	double aside = 0;
+
+	for (int i = 0; i < m->n_memories; i++)
+		aside += m->memories[i].in_ram ? (double)m->memories[i].capacity_bytes : 0;
+	if (aside > 0 && (double)ram->reserved_bytes + aside >= (double)ram->capacity_bytes)
+		return err_at(err, ERR_INPUT, &at->pos, "ram: of %s, %s are set aside for GPUs (in_ram) and nothing is left",
+			units_format(total, sizeof(total), (double)ram->capacity_bytes, UNIT_BYTES),
+			units_format(taken, sizeof(taken), aside, UNIT_BYTES));
+	ram->reserved_bytes += (uint64_t)aside;
+	return 0;
+}
+
 static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_machine *m, struct err *err)
 {
 	struct top_raw raw;
@@ -498,7 +515,9 @@ static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_
 		return -1;
 	if (find_devices(root, &found, err) || check_complete(p, root, &found, err))
 		return -1;
-	return load_devices(p, &found, m, err);
+	if (load_devices(p, &found, m, err))
+		return -1;
+	return set_aside(m, found.ram, err);
 }
 
 int hw_machine_load_node(const struct yaml_node *node, struct arena *a, struct hw_machine **out,

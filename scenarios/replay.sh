@@ -92,6 +92,7 @@ mean() {
 }
 
 memory=$(awk '/^MemTotal/ { printf "%.0f", $2 * 1024 }' /proc/meminfo)
+aside=$((memory / 2))
 
 # write_machines BEFORE AFTER DRIVE
 write_machines() {
@@ -103,7 +104,7 @@ write_machines() {
 description: this machine as the replay's own operations see it, measured one at a time on $(date -u +%F)
 ram: {capacity: ${memory}B, reserved: 0B, bandwidth: ${read_n}B/s}
 cpu0: {cores: $threads, thread_bandwidth: ${read_1}B/s, flops: {fp32: ${flops_n}FLOP/s}, launch: 5us, kernels: $kernels}
-gpu0: {memory: ${memory}B, reserved: 0B, in_ram: yes, bandwidth: ${read_1}B/s, flops: {fp32: ${flops_1}FLOP/s}, launch: 5us,
+gpu0: {memory: ${aside}B, reserved: 0B, in_ram: yes, bandwidth: ${read_1}B/s, flops: {fp32: ${flops_1}FLOP/s}, launch: 5us,
        link: {part: pcie-4x16, h2d: ${h2d}B/s, d2h: ${d2h}B/s, h2d_pageable: ${pageable}B/s, d2h_pageable: ${pageable}B/s,
               both: ${both}B/s, latency: 0s}}
 nvme0: {capacity: 1TB, read: ${drive}B/s, write: ${drive}B/s, latency: 0s}

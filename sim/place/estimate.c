@@ -126,13 +126,28 @@ static void raise(double *bound, double load, double peak)
 		*bound = load / peak;
 }
 
+/* What crosses the bus of a memory: of RAM also what belongs to GPUs' memories set aside in it. What was fetched ahead into
+   such a one has crossed it twice. */
+static double bus_bytes(const struct estimate *e, int memory, double ahead_bytes)
+{
+	const struct hw_machine *m = e->placement->machine;
+	double bytes = e->memory_bytes[memory] - ahead_bytes;
+	bool shared = false;
+
+	for (int i = 0; i < m->n_memories && m->memories[memory].kind == HW_MEMORY_RAM; i++) {
+		bytes += m->memories[i].in_ram ? e->memory_bytes[i] : 0;
+		shared |= m->memories[i].in_ram;
+	}
+	return shared ? bytes - ahead_bytes : bytes;
+}
+
 double estimate_seconds(const struct estimate *e, double ahead_bytes)
 {
 	const struct hw_machine *m = e->placement->machine;
 	double bound = 0;
 
 	for (int i = 0; i < m->n_memories; i++)
-		raise(&bound, e->memory_bytes[i] - ahead_bytes, hw_num_peak(&m->memories[i].bandwidth_bytes_s));
+		raise(&bound, bus_bytes(e, i, ahead_bytes), hw_num_peak(&m->memories[i].bandwidth_bytes_s));
 	for (int i = 0; i < m->n_links; i++) {
 		raise(&bound, e->h2d_bytes[i] - ahead_bytes, hw_num_peak(&m->links[i].h2d.num));
 		raise(&bound, e->d2h_bytes[i] - ahead_bytes, hw_num_peak(&m->links[i].d2h.num));

@@ -319,6 +319,27 @@ START_TEST(gains_are_what_a_faster_machine_gives)
 }
 END_TEST
 
+/* Memory set aside in RAM is on RAM's bus: wherever layers lie, the bound of a step is all weights over that, and what comes
+   over the link crosses it twice more. */
+START_TEST(memory_in_ram_has_no_bus_of_its_own)
+{
+	static const char in_ram[] = "machine.gpu0.in_ram=yes machine.gpu0.bandwidth=500GB/s flags.host=compute";
+	double weights = 32 * LAYER_BYTES + OUTPUT_BYTES;
+
+	for (int n = 0; n <= 32; n += 8) {
+		char sets[200];
+		snprintf(sets, sizeof(sets), "%s flags.gpu-layers=%d", in_ram, n);
+		struct result r = run(BASE "workload: {batch: 1, prompt: 64, generate: 3}\n", sets, false);
+		assert_close(r.value[RESULT_UPPER_BOUND_TOK_S], 63.4e9 / weights, 2e-3);
+		ck_assert(r.value[RESULT_DECODE_TOK_S] <= r.value[RESULT_UPPER_BOUND_TOK_S]);
+		snprintf(sets, sizeof(sets), "machine.gpu0.in_ram=yes flags.gpu-layers=%d", n);
+		r = run(BASE PROMPT_64, sets, false);
+		ck_assert(r.value[RESULT_DECODE_TOK_S] <= r.value[RESULT_UPPER_BOUND_TOK_S] * (1 + 1e-9));
+		ck_assert(r.value[RESULT_UPPER_BOUND_TOK_S] < 64e9 / (weights + (32 - n - 2) * 2 * LAYER_BYTES));
+	}
+}
+END_TEST
+
 START_TEST(drawn_experts_do_not_beat_their_bound)
 {
 	for (int seed = 1; seed <= 8; seed++) {
@@ -394,5 +415,5 @@ TEST_MAIN("run", resident_step_is_bytes_over_bandwidth, rule_of_thumb_is_weights
 	broken_copy_unit_shows, all_rates_doubled_halves_all_times, more_memory_is_never_slower,
 	more_resident_layers_are_never_slower, batch_pays_for_streamed_layers_and_not_for_the_host,
 	cheaper_bytes_are_faster, what_does_not_fit_is_a_result, more_ram_never_stops_fitting, gains_are_what_a_faster_machine_gives,
-	drawn_experts_do_not_beat_their_bound, full_ram_spills_to_the_drive, same_seed_same_bytes,
+	memory_in_ram_has_no_bus_of_its_own, drawn_experts_do_not_beat_their_bound, full_ram_spills_to_the_drive, same_seed_same_bytes,
 	key_is_of_contents, order_of_operations)

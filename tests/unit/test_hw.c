@@ -426,6 +426,10 @@ START_TEST(memory_set_aside_in_ram)
 	assert_close(path.hop[0].weight, 1, 1e-12);
 	check_refused("gpu0: {part: gb10, in_ram: yes}\ncpu0: generic-cpu\nram: {capacity: 48GiB, bandwidth: 100GB/s}\n", 1, 28,
 		"gpu0 is unified: it has no memory that would be set aside");
+	ck_assert_uint_eq(m->memories[ram].reserved_bytes, 18ull << 30); /* 2 of them for the system */
+	check_refused("gpu0: {memory: 64GiB, in_ram: yes, bandwidth: 85GB/s, flops: {fp16: 5TFLOP/s}, launch: 5us, link: pcie-4x16}\n"
+		      "ram: {capacity: 48GiB, bandwidth: 100GB/s}\n", 2, 6,
+		"ram: of 48.0 GiB, 64.0 GiB are set aside for GPUs (in_ram) and nothing is left");
 }
 END_TEST
 
