@@ -48,8 +48,10 @@ int engine_use_experts(struct model *m, uint64_t n, struct err *err)
 int engine_check_build(const char *build, struct err *err)
 {
 	size_t n = strspn(build, "0123456789");
+	const char *month = n == 4 && build[4] == '-' ? build + 5 : "01";
 
-	if (n == 4 && (build[4] == '\0' || (build[4] == '-' && strspn(build + 5, "0123456789") == 2 && build[7] == '\0')))
+	if (n == 4 && (build[4] == '\0' || build[4] == '-') && strspn(month, "0123456789") == 2 && month[2] == '\0' &&
+		strcmp(month, "01") >= 0 && strcmp(month, "12") <= 0)
 		return 0;
 	return err_set(err, ERR_INPUT, "flag 'build' must be a year and month such as 2025-04, not '%s'", build);
 }
