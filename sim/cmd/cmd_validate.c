@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/suggest.h"
 #include "base/units.h"
 #include "base/vec.h"
 #include "sim/cmd/cmd_validate.h"
@@ -125,6 +126,8 @@ static int parse_args(int argc, char **argv, struct args *args, struct arena *a)
 		case 'm':
 			if (units_parse(optarg, UNIT_FRACTION, &args->max_median, &err))
 				return cmd_usage_error("validate", "--max-median: %s", err.msg);
+			if (args->max_median < 0)
+				return cmd_usage_error("validate", "--max-median is an error, not less than nothing: '%s'", optarg);
 			break;
 		case 'j':
 			if (cmd_parse_workers(optarg, &args->o.workers))
@@ -192,6 +195,19 @@ static int leave_one_out(const struct args *args, struct arena *a)
 	return EXIT_DONE;
 }
 
+static int no_rows(const struct args *args, const struct validate *v)
+{
+	const char *engine = args->o.engine;
+	struct suggest near;
+	char text[128];
+
+	suggest_init(&near, engine ? engine : "");
+	for (size_t i = 0; i < v->n; i++)
+		suggest_offer(&near, v->row[i].engine);
+	return cmd_usage_error("validate", "no row of tiers %s%s%s%s", args->tiers, engine ? " and engine " : "",
+		engine ? engine : "", engine ? suggest_text(&near, text, sizeof(text)) : "");
+}
+
 static int validate(const struct args *args, struct arena *a)
 {
 	const struct validate_options *o = &args->o;
@@ -205,8 +221,7 @@ static int validate(const struct args *args, struct arena *a)
 	if (v.n_scored == 0 && o->machine)
 		return cmd_usage_error("validate", "no row of '%s' can be run", args->file);
 	if (v.n_scored == 0)
-		return cmd_usage_error("validate", "no row of tiers %s%s%s", args->tiers, o->engine ? " and engine " : "",
-			o->engine ? o->engine : "");
+		return no_rows(args, &v);
 	return worst_median(&v) > args->max_median ? EXIT_BOUND : EXIT_DONE;
 }
 

@@ -173,6 +173,9 @@ static int read_reasons(const char *path, const struct validate *v, struct reaso
 		bool known = false;
 		for (size_t i = 0; i < v->n && !known; i++)
 			known = is_of(&reason, &v->row[i]);
+		for (size_t i = 0; i < out->n; i++)
+			if (strcmp(out->at[i].row, reason.row) == 0)
+				return csv_error(&csv, &f[0], err, "'%s' has a reason already", reason.row);
 		if (!known)
 			return csv_error(&csv, &f[0], err, "no row and no group is called '%s'", reason.row);
 		VEC_PUSH(out, a, reason);
@@ -205,6 +208,19 @@ static const char *remarks(const struct validate_row *r, const struct reasons *r
 	return text;
 }
 
+/* A cell of a table: what would end it or its line. */
+static const char *cell(const char *text, bool markdown, struct arena *a)
+{
+	const char *out = "";
+
+	while (markdown && text[strcspn(text, "|\r\n")]) {
+		int n = (int)strcspn(text, "|\r\n");
+		out = arena_printf(a, "%s%.*s%s", out, n, text, text[n] == '|' ? "\\|" : " ");
+		text += n + 1;
+	}
+	return *out ? arena_printf(a, "%s%s", out, text) : text;
+}
+
 static void print_worst(const struct validate *v, const struct validate_show *how, const struct reasons *reasons, struct arena *a)
 {
 	const struct validate_row **row = arena_array(a, const struct validate_row *, how->worst);
@@ -220,8 +236,9 @@ static void print_worst(const struct validate *v, const struct validate_show *ho
 		const struct validate_row *r = row[i];
 		printf(how->markdown ? "| %s | %s | %s | %s | %s | %.4g | %.4g | %.3g to %.3g | %.2f | %s |\n" :
 				       "%-7s %-28s %-16.16s %-26.26s %-8s %10.4g %10.4g %8.3g to %9.3g %7.2f  %s\n",
-			r->id, r->group, r->engine, r->model, validate_metric_name(r->metric), r->measured, r->predicted, r->low80,
-			r->high80, r->predicted / r->measured, remarks(r, reasons, a));
+			cell(r->id, how->markdown, a), cell(r->group, how->markdown, a), cell(r->engine, how->markdown, a),
+			cell(r->model, how->markdown, a), validate_metric_name(r->metric), r->measured, r->predicted, r->low80, r->high80,
+			r->predicted / r->measured, cell(remarks(r, reasons, a), how->markdown, a));
 	}
 }
 
@@ -261,7 +278,7 @@ static void print_groups_markdown(const struct validate *v, struct arena *a)
 
 	printf("\n| mark | group | rows | predicted / measured: median | least | most |\n|---|---|---|---|---|---|\n");
 	for (size_t i = 0; i < n; i++)
-		printf("| %s | %s | %zu | %.2f | %.2f | %.2f |\n", group[i].mark, group[i].name, group[i].n, group[i].median,
+		printf("| %s | %s | %zu | %.2f | %.2f | %.2f |\n", group[i].mark, cell(group[i].name, true, a), group[i].n, group[i].median,
 			group[i].least, group[i].most);
 }
 
@@ -326,7 +343,7 @@ void validate_show_leave_out(const struct leave_out *o, bool markdown)
 		if (o->constant[i].dim >= 0)
 			print_constant(&o->constant[i], markdown);
 		else
-			printf(markdown ? "| %s, %s | no row has it | | | |\n" : "%-14s %-20s no row has it\n", o->constant[i].kernels,
-				o->constant[i].name);
+			printf(markdown ? "| %s, %s | no row has it%s | | | |\n" : "%-14s %-20s no row has it%s\n", o->constant[i].kernels,
+				o->constant[i].name, o->constant[i].near);
 	}
 }

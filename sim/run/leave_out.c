@@ -8,6 +8,7 @@
 
 #include "base/datadir.h"
 #include "base/param.h"
+#include "base/suggest.h"
 #include "sim/run/validate_rows.h"
 
 #define CONSTANTS_MAX 32
@@ -45,6 +46,33 @@ struct fitting {
 
 /* ---- constants ---- */
 
+static int check_kernels(const char *name, const struct err_pos *pos, struct arena *a, struct err *err)
+{
+	const char **names;
+	struct suggest near;
+	char text[128];
+	size_t n;
+
+	if (datadir_list(a, "hw/kernels", ".yaml", &names, &n, err))
+		return -1;
+	suggest_init(&near, name);
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(names[i], name) == 0)
+			return 0;
+		suggest_offer(&near, names[i]);
+	}
+	return err_at(err, ERR_INPUT, pos, "no kernels are called '%s'%s", name, suggest_text(&near, text, sizeof(text)));
+}
+
+/* Several, between spaces. */
+static int check_also(const char *names, const struct err_pos *pos, struct arena *a, struct err *err)
+{
+	for (const char *p = names; *p; p += strcspn(p, " "), p += strspn(p, " "))
+		if (*p != ' ' && check_kernels(arena_strndup(a, p, strcspn(p, " ")), pos, a, err))
+			return -1;
+	return 0;
+}
+
 static int read_constants(const char *path, struct leave_out *out, struct arena *a, struct err *err)
 {
 	static const struct param table[] = {
@@ -60,6 +88,8 @@ static int read_constants(const char *path, struct leave_out *out, struct arena 
 	for (const struct yaml_node *file = root->child; file; file = file->next) {
 		if (file->kind != YAML_MAP)
 			return err_at(err, ERR_INPUT, &file->pos, "constants of '%s' are a map by name", file->key);
+		if (check_kernels(file->key, &file->key_pos, a, err))
+			return -1;
 		for (const struct yaml_node *node = file->child; node; node = node->next) {
 			struct written w;
 			if (out->n == CONSTANTS_MAX)
@@ -68,6 +98,8 @@ static int read_constants(const char *path, struct leave_out *out, struct arena 
 				return -1;
 			if (!w.from || !w.to)
 				return err_at(err, ERR_INPUT, &node->pos, "'%s' needs bounds: {from: 30%%, to: 100%%}", node->key);
+			if (check_also(w.also, &node->pos, a, err))
+				return -1;
 			out->constant[out->n++] = (struct leave_out_constant){.kernels = file->key, .also = w.also, .name = node->key,
 				.pos = node->key_pos, .from = w.from, .to = w.to, .dim = -1};
 		}
@@ -98,6 +130,16 @@ static const struct hw_num_ref *number_of(const struct leave_out_constant *c, co
 		if (strcmp(ref[i].name + strlen("kernels."), c->name) == 0)
 			return &ref[i];
 	return NULL;
+}
+
+static void find_near(struct leave_out_constant *c, const struct hw_num_ref *ref, size_t n)
+{
+	struct suggest near;
+
+	suggest_init(&near, c->name);
+	for (size_t i = 0; i < n; i++)
+		suggest_offer(&near, ref[i].name + strlen("kernels."));
+	suggest_text(&near, c->near, sizeof(c->near));
 }
 
 /* ---- passes over the rows ---- */
@@ -174,6 +216,8 @@ static int resolve(struct fitting *f, struct err *err)
 			struct leave_out_constant *c = &f->out->constant[k];
 			const struct hw_num_ref *number = concerns(c, s->engine->kernels) ? number_of(c, ref, n) : NULL;
 			struct err why = {0};
+			if (concerns(c, s->engine->kernels) && !number && !*c->near)
+				find_near(c, ref, n);
 			if (c->dim >= 0 || !number || !(number->num->measured > 0))
 				continue;
 			if (units_parse(c->from, (enum unit_dim)number->dim, &c->low, &why) ||

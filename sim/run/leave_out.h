@@ -20,6 +20,7 @@ struct leave_out_constant {
 	struct err_pos pos;
 	const char *from, *to;
 	int dim;           /* enum unit_dim; of a number that no row has -1, and the rest is 0 */
+	char near[128];    /* of a number that no row has, one that rows have: "; did you mean 'cpu.read'?", or "" */
 	double low, high;  /* bounds */
 	double now;        /* as the file has it */
 	double all;        /* fitted on all rows */

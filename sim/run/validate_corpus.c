@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "base/number.h"
+#include "base/suggest.h"
 #include "hw/probe_part.h"
 #include "models/model.h"
 #include "sim/run/validate_gpu.h"
@@ -38,6 +39,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 #define DEFAULT_GENERATE "128"
 /* llama.cpp's -b. */
 #define DEFAULT_BATCH 2048
+/* Tokens a second or seconds that anything takes are more than this, and less than one by it. */
+#define LEAST_VALUE 1e-9
 /* A prompt that is not stated and matters little ("~prompt_len"). */
 #define SHORT_PROMPT "32"
 
@@ -441,6 +444,9 @@ static int add_command_flags(struct text *t, const struct source_row *r, struct 
 	add_batch(t, r);
 	if (*r->at[COL_THREADS] && !strstr(flags, "-t ") && !strstr(flags, "--cpu_infer"))
 		add(t, "%s %s", kt ? " --cpu_infer" : " -t", r->at[COL_THREADS]);
+	/* What its flags leave open. */
+	if (*r->at[COL_KV_DTYPE] && strstr(r->at[COL_ENGINE], "llama.cpp") && !strstr(flags, "ctk") && !strstr(flags, "cache-type"))
+		add(t, " -ctk %s -ctv %s", r->at[COL_KV_DTYPE], r->at[COL_KV_DTYPE]);
 	if (*r->at[COL_WHEN] && !kt)
 		add(t, " --build %s", r->at[COL_WHEN]);
 	add(t, "'\n");
@@ -542,7 +548,8 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 
 /* ---- rows ---- */
 
-static enum validate_metric metric_of(const char *name, bool *per_token, bool *known)
+/* near: what an unknown one is like. */
+static enum validate_metric metric_of(const char *name, bool *per_token, bool *known, struct suggest *near)
 {
 	static const struct {
 		const char *name;
@@ -552,9 +559,12 @@ static enum validate_metric metric_of(const char *name, bool *per_token, bool *k
 
 	*per_token = strcmp(name, "s_per_token") == 0;
 	*known = true;
-	for (size_t i = 0; i < ARRAY_LEN(map); i++)
+	suggest_init(near, name);
+	for (size_t i = 0; i < ARRAY_LEN(map); i++) {
 		if (strcmp(map[i].name, name) == 0)
 			return map[i].metric;
+		suggest_offer(near, map[i].name);
+	}
 	*known = false;
 	return VALIDATE_DECODE;
 }
@@ -600,6 +610,8 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 	struct csv csv;
 	struct csv_field f[COL_N];
 	struct probe_library library;
+	struct suggest near;
+	char text[128];
 	int more;
 
 	if (probe_library_open(&library, a, err) || csv_open_some(&csv, path, columns, COL_N, COL_N - COL_NOTES, a, err))
@@ -624,10 +636,12 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 			.status = VALIDATE_OK,
 			.predicted = NAN, .low80 = NAN, .high80 = NAN, .upper_bound = NAN, .thumb = NAN,
 		};
-		row.metric = metric_of(src.at[COL_METRIC], &row.per_token, &known);
+		row.metric = metric_of(src.at[COL_METRIC], &row.per_token, &known, &near);
 		if (!known)
-			return csv_error(&csv, &f[COL_METRIC], err, "unknown metric '%s'", src.at[COL_METRIC]);
-		if (!number_parse(src.at[COL_VALUE], strlen(src.at[COL_VALUE]), &row.measured) || row.measured <= 0)
+			return csv_error(&csv, &f[COL_METRIC], err, "unknown metric '%s'%s", src.at[COL_METRIC],
+				suggest_text(&near, text, sizeof(text)));
+		if (!number_parse(src.at[COL_VALUE], strlen(src.at[COL_VALUE]), &row.measured) || row.measured < LEAST_VALUE ||
+			row.measured > 1 / LEAST_VALUE)
 			return csv_error(&csv, &f[COL_VALUE], err, "'%s' is no measured value", src.at[COL_VALUE]);
 		row.field = field_of(row.metric);
 		row.scored = *row.tier && strchr(o->tiers, row.tier[0]);

@@ -47,13 +47,20 @@ reasons() { # a row's own comes before its group's
 		grep -q '^cpu .*  the owner, twice\. Assumed: native link$' "$tmp/out" && grep -q '^low .*  Above the bound. Assumed: native link$' "$tmp/out" ||
 		{ cat "$tmp/out"; return 1; }
 	printf 'row,reason\nhihg,it was hot\n' >"$tmp/why.csv"
-	refuses 2 "why.csv:2:1: no row and no group is called 'hihg'" --worst 3 --reasons "$tmp/why.csv"
+	refuses 2 "why.csv:2:1: no row and no group is called 'hihg'" --worst 3 --reasons "$tmp/why.csv" || return 1
+	printf 'row,reason\nhigh,it was hot\nhigh,it was cold\n' >"$tmp/why.csv"
+	refuses 2 "why.csv:3:1: 'high' has a reason already" --worst 3 --reasons "$tmp/why.csv"
 }
 
 markdown() { # tables of the summary, the worst and the groups
 	five && validate --worst 2 --markdown || return 1
 	grep -q '^| decode | 4 | 2 |' "$tmp/out" && grep -q '^| high | beta | llama.cpp | qwen2.5-3b | decode | 13 |' "$tmp/out" &&
 		grep -q '^| A | alpha | 2 |' "$tmp/out" && grep -q '^| B | beta | 2 |' "$tmp/out" || { cat "$tmp/out"; return 1; }
+	{ row high '"a | b
+c"' 13; } | corpus
+	printf 'row,reason\nhigh,"one | other\nline"\n' >"$tmp/why.csv"
+	validate --worst 2 --markdown --reasons "$tmp/why.csv" && grep -qF '| high | a \| b c | llama.cpp |' "$tmp/out" &&
+		grep -qF '| one \| other line. Assumed: native link |' "$tmp/out" && grep -qF '| A | a \| b c | 1 |' "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
 
 above() { # the flag in JSON, and only where it is
@@ -76,7 +83,7 @@ thumb() {
 
 engines() { # of several engines
 	five && validate --engine vllm,llama.cpp && grep -q '^4 of 4 rows' "$tmp/out" &&
-		refuses 2 'no row of tiers AB and engine llama' --engine llama
+		refuses 2 "no row of tiers AB and engine lama.cpp; did you mean 'llama.cpp'?" --engine lama.cpp
 }
 
 # Constants fitted without a source. Rows are of a CPU that reads: the rate is as cpu.read, and measured at 0.8 of what it says.
@@ -121,12 +128,28 @@ one_source() {
 
 bad_constants() {
 	cpu_corpus 1 here there
-	fitted cpu.raed 30% 100% && validate --leave-one-out --fitted "$tmp/fitted.yaml" && grep -q 'cpu.raed *no row has it' "$tmp/out" &&
+	fitted cpu.raed 30% 100% && validate --leave-one-out --fitted "$tmp/fitted.yaml" && grep -q "cpu.raed *no row has it; did you mean 'cpu.read'?" "$tmp/out" &&
 		fitted cpu.read 100% 30% && refuses 2 'fitted.yaml:2:3: cpu.read: bounds from 100% to 30%' --leave-one-out --fitted "$tmp/fitted.yaml" &&
 		fitted cpu.read 3GB/s 100% && refuses 2 'fitted.yaml:2:3: cpu.read:' --leave-one-out --fitted "$tmp/fitted.yaml" &&
-		echo 'llama.cpp: {cpu.read: {from: 3%}}' >"$tmp/fitted.yaml" && refuses 2 "'cpu.read' needs bounds" --leave-one-out --fitted "$tmp/fitted.yaml"
+		echo 'llama.cpp: {cpu.read: {from: 3%}}' >"$tmp/fitted.yaml" && refuses 2 "'cpu.read' needs bounds" --leave-one-out --fitted "$tmp/fitted.yaml" &&
+		echo 'lama.cpp: {cpu.read: {from: 3%, to: 4%}}' >"$tmp/fitted.yaml" &&
+		refuses 2 "fitted.yaml:1:1: no kernels are called 'lama.cpp'; did you mean 'llama.cpp'?" --leave-one-out --fitted "$tmp/fitted.yaml" &&
+		echo 'llama.cpp: {cpu.read: {also: "ktransformers ik_lama.cpp", from: 3%, to: 4%}}' >"$tmp/fitted.yaml" &&
+		refuses 2 "no kernels are called 'ik_lama.cpp'; did you mean 'ik_llama.cpp'?" --leave-one-out --fitted "$tmp/fitted.yaml"
 }
 
+# What is refused at once, and what makes a row an error.
+bad_rows() {
+	for value in 1e300 1e-300 nan -1 0; do
+		row a alpha $value | corpus && refuses 2 "'$value' is no measured value" || return 1
+	done
+	row a alpha 1 '-ngl 99' decode_tok | corpus && refuses 2 "unknown metric 'decode_tok'; did you mean 'decode_tok_s'?" || return 1
+	row a alpha 240 | sed 's/2025-01/2025-13/' | corpus && validate && grep -q "error: flag 'build' must be" "$tmp/out" || return 1
+	row a alpha 240 | sed 's/,,1,512/,q9_0,1,512/' | corpus && validate && grep -q "error: .*'q9_0'" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+
+ok 'bad rows' bad_rows
+ok 'an error is not negative' refuses 2 "--max-median is an error" --max-median -1
 ok 'worst: by times off, either way' worst
 ok 'reasons: of rows and of groups' reasons
 ok 'markdown' markdown
