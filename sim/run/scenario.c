@@ -222,9 +222,15 @@ static int adapt_model(struct scenario *s, struct arena *a, struct err *err)
 static int load_engine(struct scenario *s, const struct keys *k, const struct yaml_node *root, struct arena *a,
 	struct err *err)
 {
-	if (engine_find(k->engine, &yaml_get(root, "engine")->pos, &s->engine, err) ||
-		engine_flags_map(s->engine, k->flags, a, &s->flags_node, &s->ignored_flags, err) ||
-		apply_flag_sets(s, a, err) ||
+	const struct err_pos *pos = &yaml_get(root, "engine")->pos;
+
+	if (engine_find(k->engine, pos, &s->engine, err) ||
+		engine_flags_map(s->engine, k->flags, a, &s->flags_node, &s->ignored_flags, err))
+		return -1;
+	/* Where an engine refuses what it is given. */
+	if (!k->flags)
+		s->flags_node->pos = *pos;
+	if (apply_flag_sets(s, a, err) ||
 		engine_flags_fill(s->engine, s->flags_node, a, &s->flags, err) ||
 		adapt_model(s, a, err))
 		return -1;
@@ -371,8 +377,6 @@ static int load_record(struct scenario *s, const struct yaml_node *routing, cons
 	for (const struct yaml_node *n = routing->child; n; n = n->next)
 		if (n != node)
 			return err_at(err, ERR_INPUT, &n->key_pos, "'%s' beside 'trace': nothing is drawn then", n->key);
-	if (s->recorded)
-		return err_at(err, ERR_INPUT, &node->key_pos, "the recorded workload has its own routing");
 	if (experts_record_read(beside(node, s, a), s->model, a, &record, err))
 		return -1;
 	s->routing.record = record;
@@ -396,6 +400,8 @@ static int load_routing(struct scenario *s, const struct keys *k, struct arena *
 				"unknown routing '%.100s'; it is 'uniform', or a map of zipf, popularity, locality, trace", k->routing->text);
 		if (param_fill(routing_params, ARRAY_LEN(routing_params), k->routing, "routing", &keys, a, err))
 			return -1;
+		if (s->recorded)
+			return err_at(err, ERR_INPUT, &k->routing->pos, "the recorded workload has its own routing");
 	}
 	const struct yaml_node *node = k->routing ? yaml_get(k->routing, "popularity") : NULL;
 	struct experts_law law = {.zipf = keys.zipf, .locality = keys.locality};

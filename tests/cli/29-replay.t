@@ -42,6 +42,10 @@ ok 'the replay writes the same file each time' same_file_twice
 ok 'a model with fewer experts' says 'step 0 uses expert' "$OFFSIM" run "$tmp/b.yaml" --no-db --set model=mixtral-8x7b
 ok 'a model of another kind' says 'uses the router of layer 0, of which model' "$OFFSIM" run "$tmp/b.yaml" --no-db --set model=llama-3.2-1b
 ok 'both a trace and a batch' says 'a recorded workload has its own' "$OFFSIM" run "$tmp/b.yaml" --no-db --set workload.batch=2
+for routing in '{trace: b.otr}' '{zipf: 0.8}' '{locality: 0.3}'; do
+	ok "a recorded workload has its own routing: $routing" says 'the recorded workload has its own routing' \
+		"$OFFSIM" run "$tmp/b.yaml" --no-db --set "routing=$routing"
+done
 ok 'no such file' says 'nope.otr' "$OFFSIM" run "$tmp/b.yaml" --no-db --set workload.trace="$tmp/nope.otr"
 ok 'a folder that cannot be written' fails 1 "$OFFSIM" run "$tmp/a.yaml" --no-db --trace-out "$tmp/none/a.otr"
 value() { # KEY COMMAND...: of the JSON it prints
