@@ -2,11 +2,15 @@
  * figure_accuracy.c - predicted against measured, from what `offsim validate --json` prints: a panel a metric, both axes
  * logarithmic, each point the mark of its group.
  */
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "plots/figure.h"
+
+#define FILE_MAX_BYTES ((size_t)256 << 20)
+/* Tokens a second or seconds that anything takes are no less, and no more than one by it. */
+#define LEAST_VALUE 1e-9
 
 static const char *const metrics[] = {"decode", "prefill", "e2e", "ttft"};
 
@@ -46,6 +50,8 @@ static int read_rows(const json_t *rows, const char *path, struct points points[
 		struct point p = {json_number_value(measured), json_number_value(predicted), arena_strdup(a, mark)};
 		if (!(p.measured > 0 && p.predicted > 0))
 			return wrong(path, "a row with a mark has no rates", err);
+		if (fmin(p.measured, p.predicted) < LEAST_VALUE || fmax(p.measured, p.predicted) > 1 / LEAST_VALUE)
+			return wrong(path, "a rate is beyond all measure", err);
 		VEC_PUSH(&points[m], a, p);
 	}
 	return 0;
@@ -65,7 +71,7 @@ static void add_panel(struct figure *f, const struct points *points, const char 
 		data_name(&f->data, p->mark, "\n");
 	}
 	data_block(&f->data);
-	f->options = arena_printf(f->arena, "%s %.12g %.12g", f->options, pow(10, floor(log10(least))), pow(10, ceil(log10(most) + 1e-9)));
+	f->options = arena_printf(f->arena, "%s %.10f %.10f", f->options, pow(10, floor(log10(least))), pow(10, ceil(log10(most) + 1e-9)));
 	f->names = arena_printf(f->arena, "%s%s%s", f->names, *f->names ? " " : "", metric);
 	f->c.n++;
 	f->c.n_points += points->n;
@@ -74,13 +80,10 @@ static void add_panel(struct figure *f, const struct points *points, const char 
 int figure_accuracy(struct figure *f, struct err *err)
 {
 	struct points points[ARRAY_LEN(metrics)] = {0};
-	json_error_t fault;
-	json_t *root = json_load_file(f->file, 0, &fault);
+	json_t *root;
 
-	if (!root && fault.line < 0)
-		return err_set(err, ERR_IO, "cannot read '%s'", f->file);
-	if (!root)
-		return err_set(err, ERR_INPUT, "%s:%d:%d: %s", f->file, fault.line, fault.column, fault.text);
+	if (json_read_file(f->file, FILE_MAX_BYTES, &root, err))
+		return -1;
 	const json_t *rows = json_object_get(root, "rows");
 	int rc = json_is_array(rows) ? read_rows(rows, f->file, points, f->arena, err) : wrong(f->file, "it has no rows", err);
 	json_decref(root);

@@ -143,11 +143,24 @@ accuracy_refuses() {
 	done
 	refuses 2 "a figure of kind 'accuracy' needs --validation FILE" accuracy -o "$out/f.svg" &&
 		refuses 2 "a figure of kind 'memory' is of a database" memory --validation "$tmp/v.json" -o "$out/f.svg" &&
-		refuses 1 "cannot read '$tmp/none.json'" accuracy --validation "$tmp/none.json" -o "$out/f.svg"
+		refuses 2 "cannot open '$tmp/none.json'" accuracy --validation "$tmp/none.json" -o "$out/f.svg" &&
+		refuses 2 "'$tmp' is a folder" accuracy --validation "$tmp" -o "$out/f.svg" || return 1
+	for value in 1e-300 1e300; do
+		echo "{\"rows\": [{\"metric\": \"decode\", \"mark\": \"A\", \"predicted\": 10, \"measured\": $value}]}" >"$tmp/v.json"
+		refuses 2 "a rate is beyond all measure" accuracy --validation "$tmp/v.json" -o "$out/f.svg" || return 1
+	done
+}
+
+# Powers of ten that a number is written with an exponent for.
+accuracy_of_any_size() {
+	echo '{"rows": [{"metric": "ttft", "mark": "A", "predicted": 2e-8, "measured": 3e-9},
+		{"metric": "decode", "mark": "A", "predicted": 4e8, "measured": 1}]}' >"$tmp/v.json"
+	plot 0 accuracy --validation "$tmp/v.json" -o "$out/f.svg" && begins "$out/f.svg" '<?xml' && rm "$out"/f.*
 }
 
 ok 'predicted against measured' accuracy
 ok 'no validation' accuracy_refuses
+ok 'of rates of any size' accuracy_of_any_size
 
 # ---- the other kinds ----
 
