@@ -1,5 +1,5 @@
 /*
- * ds4.c - antirez/ds4 (8d57664): DeepSeek V4 Flash and nothing else, on a GPU with unified memory or one that holds it all.
+ * ds4.c - antirez/ds4 (8d57664): DeepSeek V4 and nothing else, on a GPU with unified memory or one that holds it all.
  *
  *	gpu   [attn and compressors][experts] ... one kernel after another in a stream, nothing is offloaded
  *
@@ -45,8 +45,8 @@ static int ds4_place(const struct engine_job *job, struct placement *p, struct a
 	const struct trace_workload *w = &job->trace->workload;
 	uint64_t context = trace_max_context(job->trace);
 
-	if (strncmp(job->model->architecture, "deepseek4", 9) != 0)
-		return err_set(err, ERR_INPUT, "ds4 runs DeepSeek V4 Flash, not '%s'", job->model->name);
+	if (strcmp(job->model->architecture, "deepseek4") != 0)
+		return err_set(err, ERR_INPUT, "ds4 runs DeepSeek V4, not '%s'", job->model->name);
 	if (divide_init(p, job, 1, "", a, err))
 		return -1;
 	p->kv_types = *KVCACHE_SAME(quant_find("f16"));
@@ -91,7 +91,7 @@ static int ds4_lower(struct exec *x, void *state, const struct trace_step *step,
 const struct engine_ops engine_ds4 = {
 	.name = "ds4",
 	.version = "1",
-	.help = "antirez/ds4: DeepSeek V4 Flash, resident, for unified memory",
+	.help = "antirez/ds4: DeepSeek V4, resident, for unified memory",
 	.flag = ds4_flag,
 	.n_flags = ARRAY_LEN(ds4_flag),
 	.flags_size = sizeof(struct ds4_flags),

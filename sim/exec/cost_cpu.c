@@ -71,9 +71,11 @@ static double rate_at(const struct cost_cpu *c, const struct cost_rate *r, doubl
 
 	if (rows <= few)
 		return one_rate;
+	/* More rows take no less time. */
+	double most = one_rate * rows / few;
 	if (rows >= many)
-		return many_rate;
-	return one_rate + (many_rate - one_rate) * log(rows / few) / log(many / few);
+		return fmin(many_rate, most);
+	return fmin(one_rate + (many_rate - one_rate) * log(rows / few) / log(many / few), most);
 }
 
 struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_team *t, const struct quant_type *type,

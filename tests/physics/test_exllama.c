@@ -71,7 +71,7 @@ START_TEST(ds4_runs_one_family)
 	snprintf(whole, sizeof(whole), "model: qwen3-30b-a3b\n%s", text);
 	load(&ran, whole, NULL);
 	ck_assert_int_eq(run_place(ran.scenario, &p, &ran.arena, &err), -1);
-	ck_assert_str_eq(err.msg, "ds4 runs DeepSeek V4 Flash, not 'qwen3-30b-a3b'");
+	ck_assert_str_eq(err.msg, "ds4 runs DeepSeek V4, not 'qwen3-30b-a3b'");
 	arena_release(&ran.arena);
 }
 END_TEST

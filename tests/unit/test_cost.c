@@ -220,6 +220,27 @@ START_TEST(a_product)
 }
 END_TEST
 
+/* Kernels for blocks of rows may be many times as fast as those for one: still, no row more makes it faster. */
+START_TEST(more_rows_take_no_less)
+{
+	struct hw_machine *m = machine("clock: 4.9GHz");
+	struct cost *c;
+	struct err err = {0};
+
+	assert_ok(cost_load("ik_llama.cpp", m, &arena, &c, &err), err);
+	struct cost_team t = cost_cpu_team(&c->cpu, m, m->devices, 7, COST_UNBOUND);
+	for (int i = 0; i < c->cpu.n_weights; i++) {
+		const struct quant_type *q = c->cpu.weights[i].type;
+		double last = 0;
+		for (double rows = 1; q && rows < 40; rows += 0.385) {
+			double now = cost_cpu_multiply(&c->cpu, &t, q, 1e9, rows * 8e9 / quant_bits_per_weight(q), COST_TOGETHER).dot_s;
+			ck_assert_msg(now >= last * (1 - 1e-12), "%s, %g rows: %g after %g", q->name, rows, now, last);
+			last = now;
+		}
+	}
+}
+END_TEST
+
 START_TEST(attention)
 {
 	struct hw_machine *m = machine("clock: 4.9GHz");
@@ -301,5 +322,5 @@ END_TEST
 
 TEST_MAIN("cost", a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
-	a_team, products_of_many_rows_on_two_sockets, sockets, a_product, attention, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
+	a_team, products_of_many_rows_on_two_sockets, sockets, a_product, more_rows_take_no_less, attention, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
 	numbers_and_their_copy)
