@@ -36,7 +36,7 @@ ok 'unknown model' edited 's/3.2-1b/3.2-1c/' "s.yaml:1:8: unknown model 'llama-3
 ok 'unknown type' edited 's/q8_0/q8_9/' "s.yaml:2:8: unknown quant 'q8_9'; did you mean 'q8_0'?"
 ok 'unknown machine' edited 's/rtx4090/rtx4091/' "s.yaml:3:10: unknown machine 'desktop-rtx4091-ddr5'; did you mean 'desktop-rtx4090-ddr5'?"
 ok 'unknown engine' edited 's/ideal/ideel/' "s.yaml:4:9: unknown engine 'ideel'; did you mean 'ideal'?"
-ok 'an engine without flags refuses' edited 's/ideal/ds4/' "s.yaml:4:9: ds4 runs DeepSeek V4 Flash, not 'llama-3.2-1b'"
+ok 'an engine without flags refuses' edited 's/ideal/ds4/' "s.yaml:4:9: ds4 runs DeepSeek V4, not 'llama-3.2-1b'"
 ok 'no such month' edited 's/ideal/llama.cpp/; $aflags: --build 2025-13' "s.yaml:6:8: flag 'build' must be a year and month such as 2025-04, not '2025-13'"
 ok 'out of range' edited 's/batch: 1/batch: 0/' "s.yaml:5:19: 'batch' must be between 1 and 1000000, not 0"
 ok 'negative' edited 's/prompt: 64/prompt: -64/' "s.yaml:5:30: 'prompt' must be between 0 and 100000000, not -64"
