@@ -352,14 +352,13 @@ void hf_name(const char *name, bool sandwich, struct arena *a, struct hf_name *o
 	*out = (struct hf_name){.layer = MODEL_NO_LAYER, .expert = -1, .other = is_other(s)};
 	if (out->other)
 		return;
-	if (skip(&s, "mtp.")) {
+	bool in_layer = skip(&s, "mtp.");
+	if (in_layer) {
 		out->draft = true;
 		out->layer = 0;
-		take_layer(&s, &out->layer);
-		inside_layer(out, s, sandwich, a);
-		return;
 	}
-	if (take_layer(&s, &out->layer)) {
+	in_layer |= take_layer(&s, &out->layer);
+	if (in_layer && *s) {
 		inside_layer(out, s, sandwich, a);
 		return;
 	}
