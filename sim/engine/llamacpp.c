@@ -647,6 +647,7 @@ struct llamacpp {
 	bool graphs;         /* a CUDA graph for each split */
 	bool cpu_worked;     /* this step: on more than the embedding, so that the GPU has several splits */
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
+	bool *qk_norms;      /* by layer: queries and keys have norms of their own */
 };
 
 static bool has_tensor(const struct model *m, const struct model_layer *l, const char *part)
@@ -661,14 +662,13 @@ static bool has_tensor(const struct model *m, const struct model_layer *l, const
 static int cpu_nodes(const struct llamacpp *s, enum model_group group, int layer)
 {
 	const struct placement *p = s->chain.x->placement;
-	const struct model *m = p->model;
-	const struct model_layer *l = layer < (int)m->n_layer ? &m->layers[layer] : NULL;
 	int nodes = group_nodes[group];
 
-	if (!l)
+	if (layer < 0 || layer >= (int)p->model->n_layer)
 		return nodes;
+	const struct model_layer *l = &p->model->layers[layer];
 	if (group == MODEL_ATTN)
-		return nodes + (l->mla_dim_k ? MLA_NODES : has_tensor(m, l, "attn_q_norm") ? QK_NORM_NODES : 0);
+		return nodes + (l->mla_dim_k ? MLA_NODES : s->qk_norms[layer] ? QK_NORM_NODES : 0);
 	if (group == MODEL_ROUTER)
 		return ROUTER_CPU_NODES;
 	if (group != MODEL_EXPERTS)
@@ -748,6 +748,9 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	/* GPUs are neighbours in the list of devices. */
 	if (s->gpu >= 0 && s->flags->sm == SPLIT_NONE)
 		s->gpu += (int)s->flags->mg;
+	s->qk_norms = arena_array(a, bool, p->model->n_layer);
+	for (uint32_t i = 0; i < p->model->n_layer; i++)
+		s->qk_norms[i] = has_tensor(p->model, &p->model->layers[i], "attn_q_norm");
 	read_policy(s);
 	s->pinned = weights_pinned(fork, s->flags);
 	s->decode_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, numa_binding[s->flags->numa]);
@@ -775,13 +778,13 @@ static struct kernel_place on(const struct llamacpp *s, const struct hw_device *
    the last threads get none (iqk_mul_mat.cpp, MulMat::mul_mat_NxM by threads). */
 static double dealt_share(const struct llamacpp *s, double workers)
 {
-	const struct placement *p = s->chain.x->placement;
-	int layer = exec_tag_layer(s->chain.x->label);
+	const struct model *m = s->chain.x->placement->model;
+	const struct model_layer *l = &m->layers[exec_tag_layer(s->chain.x->label)];
 	double ideal = 0, taken = 0;
 
-	for (int i = 0; i < p->model->n_tensors; i++) {
-		const struct model_tensor *t = &p->model->tensors[i];
-		if (t->layer != layer || t->group != MODEL_EXPERTS || !model_tensor_is_matrix(t))
+	for (int i = 0; i < l->n_tensors; i++) {
+		const struct model_tensor *t = &m->tensors[l->first_tensor + i];
+		if (t->group != MODEL_EXPERTS || !model_tensor_is_matrix(t))
 			continue;
 		double blocks = ceil((double)t->shape[1] / EXPERT_BLOCK_ROWS);
 		ideal += blocks / workers;

@@ -52,8 +52,8 @@ struct cost_cpu {
 	struct hw_num far_bound;      /* what a further socket adds to the first one's rate: pages and threads spread */
 	struct hw_num far_many;       /* the same in products of many rows; 0: all of it */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
-	struct hw_num early_attention_many; /* the same, of many queries; 0: all */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */
+	struct hw_num early_attention_many; /* the same, of many queries; 0: all */
 	struct hw_num early_state_bytes_s; /* of recurrent state, updated by a graph of operations; 0: by one that reads and
 	                                 writes it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
