@@ -43,14 +43,19 @@ START_TEST(what_is_laid_out_for_the_cpu_stays_there)
 }
 END_TEST
 
-static double decode(const char *engine, const char *flags, const char *sets)
+static double decode_of(const char *model, const char *engine, const char *flags, const char *sets)
 {
 	char text[512];
 
 	snprintf(text, sizeof(text),
-		"model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE "engine: %s\nworkload: {prompt: 0, generate: 24, depth: 385}\n"
-		"flags: '%s'\n", engine, flags);
+		"model: %s\nquant: q4_k_m\n" MACHINE "engine: %s\nworkload: {prompt: 0, generate: 24, depth: 385}\nflags: '%s'\n",
+		model, engine, flags);
 	return run(text, sets, false).value[RESULT_DECODE_TOK_S];
+}
+
+static double decode(const char *engine, const char *flags, const char *sets)
+{
+	return decode_of("qwen3-30b-a3b", engine, flags, sets);
 }
 
 START_TEST(fewer_experts_are_faster)
@@ -433,12 +438,7 @@ END_TEST
 
 static double hybrid(const char *engine, const char *flags, const char *sets)
 {
-	char text[512];
-
-	snprintf(text, sizeof(text),
-		"model: qwen3.5-35b-a3b\nquant: q4_k_m\n" MACHINE "engine: %s\nworkload: {prompt: 0, generate: 24, depth: 385}\n"
-		"flags: '%s'\n", engine, flags);
-	return run(text, sets, false).value[RESULT_DECODE_TOK_S];
+	return decode_of("qwen3.5-35b-a3b", engine, flags, sets);
 }
 
 /* Turing had none until August 2026, AMD has none: its launches are bare behind experts on the CPU. */
