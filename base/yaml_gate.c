@@ -65,6 +65,7 @@ struct line {
 	const char *at;
 	size_t n;
 	size_t indent; /* spaces in front */
+	size_t text;   /* behind the dashes of items ("- - text") and of a document ("--- text"); "a- >" has none */
 	struct err_pos pos;
 };
 
@@ -100,13 +101,13 @@ static int refuse_explicit_key(const struct line *l, struct err *err)
 {
 	size_t before = l->n; /* the last character that was not blank */
 
-	for (size_t i = l->indent; i < l->n; i++) {
+	for (size_t i = l->text; i < l->n; i++) {
 		size_t behind = skip_quoted(l, i);
 		char c = l->at[i];
 		if (c == '#' && (i == 0 || is_blank(l->at[i - 1])))
 			return 0;
 		bool first = before == l->n || strchr(",[{", l->at[before]) ||
-			     (strchr("-:", l->at[before]) && before + 1 < i);
+			     (l->at[before] == ':' && before + 1 < i);
 		if (c == '?' && first && (i + 1 == l->n || is_blank(l->at[i + 1]))) {
 			struct err_pos pos = l->pos;
 			pos.col += (int)i;
@@ -118,6 +119,17 @@ static int refuse_explicit_key(const struct line *l, struct err *err)
 			before = i;
 	}
 	return 0;
+}
+
+static void find_text(struct line *l)
+{
+	while (l->indent < l->n && l->at[l->indent] == ' ')
+		l->indent++;
+	l->text = l->indent;
+	if (l->n > 3 && !memcmp(l->at, "---", 3) && is_blank(l->at[3]))
+		l->text = skip_blanks(l, 3);
+	while (l->text + 1 < l->n && l->at[l->text] == '-' && is_blank(l->at[l->text + 1]))
+		l->text = skip_blanks(l, l->text + 1);
 }
 
 /* Behind "|" or ">" there may be digits, "+" and "-", and a comment. */
@@ -132,21 +144,20 @@ static bool ends_header(const struct line *l, size_t i)
 /* Where a block scalar begins in this line ("|" or ">", whose text is in the next lines), or n. */
 static size_t find_block_header(const struct line *l)
 {
-	char before = ':'; /* the last character that was not blank */
+	size_t before = l->n; /* the last character that was not blank */
 
-	for (size_t i = l->indent; i < l->n; i++) {
+	for (size_t i = l->text; i < l->n; i++) {
 		size_t behind = skip_quoted(l, i);
 		if (behind > i) {
-			before = '"';
-			i = behind - 1;
+			before = i = behind - 1;
 			continue;
 		}
 		char c = l->at[i];
-		if ((c == '|' || c == '>') && strchr(":-", before) && (i == l->indent || is_blank(l->at[i - 1])) &&
-		    ends_header(l, i + 1))
+		bool first = before == l->n || (l->at[before] == ':' && before + 1 < i);
+		if ((c == '|' || c == '>') && first && ends_header(l, i + 1))
 			return i;
 		if (!is_blank(c))
-			before = c;
+			before = i;
 	}
 	return l->n;
 }
@@ -183,8 +194,7 @@ static int refuse_empty_block(struct line_state *s, struct err *err)
 
 static int check_line(struct line *l, struct line_state *s, struct err *err)
 {
-	while (l->indent < l->n && l->at[l->indent] == ' ')
-		l->indent++;
+	find_text(l);
 	if (skip_blanks(l, 0) == l->n) {
 		/* libfyaml looks from each empty line to the last of them, and keeps all on the stack. */
 		if (++s->empty > MAX_EMPTY_LINES)
@@ -220,7 +230,7 @@ int yaml_gate(const char *text, size_t len, const char *file, char *out, size_t 
 		return -1;
 	for (const char *p = out, *end = out + *out_len; p < end; pos.line++) {
 		const char *lf = memchr(p, '\n', (size_t)(end - p));
-		struct line line = {p, (size_t)(lf - p), 0, pos};
+		struct line line = {p, (size_t)(lf - p), 0, 0, pos};
 		if (check_line(&line, &state, err))
 			return -1;
 		p = lf + 1;

@@ -2,7 +2,8 @@
 # The fuzz targets (built by make fuzz-build), as many at a time as there are processors:
 #
 #	run.sh have          is there a clang that can build them?
-#	run.sh fuzz SECONDS  each for so long; what it finds goes to build/fuzz/corpus/NAME. With FUZZ_SEED set it begins alike each time
+#	run.sh fuzz SECONDS  each for so long; what it finds goes to build/fuzz/corpus/NAME. FUZZ_RUNS stops each
+#	                     earlier, and with FUZZ_SEED the same inputs are tried each time: what passed here passes in CI
 #	run.sh corpus        each once through what is kept in tests/fuzz/corpus/NAME
 #	run.sh merge         keeps, of what was found, the fewest inputs that reach new code
 #
@@ -49,7 +50,7 @@ one() {
 	# Tests may run at the same time.
 	[ "$2" != corpus ] || log=$(mktemp)
 	case $2 in
-	fuzz) fuzzer "$1" ${FUZZ_SEED:+-seed="$FUZZ_SEED"} -max_total_time="$3" -print_final_stats=1 "$found" "$kept" ;;
+	fuzz) fuzzer "$1" ${FUZZ_SEED:+-seed="$FUZZ_SEED"} ${FUZZ_RUNS:+-runs="$FUZZ_RUNS"} -max_total_time="$3" -print_final_stats=1 "$found" "$kept" ;;
 	corpus) fuzzer "$1" -runs=0 "$kept" ;;
 	merge) fuzzer "$1" -merge=1 "$kept" "$found" ;;
 	esac || {

@@ -224,6 +224,10 @@ START_TEST(empty_block_scalars)
 	ck_assert_str_eq(flow("--- |\nx\n"), "\"x\\n\"");
 	ck_assert_str_eq(flow("a: |\n\n  x\nb: y | z |\nc: \"d: |\"\ne: 'f: > # g'\n"),
 		"{a: \"\\nx\\n\", b: \"y | z |\", c: \"d: |\", e: \"f: > # g\"}");
+	/* A dash that begins no item is text, and so is what stands behind it. */
+	ck_assert_str_eq(flow("a: b- >\nc: d - | # x\ne---- >: |\n f\n"), "{a: b- >, c: \"d - |\", e---- >: \"f\\n\"}");
+	ck_assert_str_eq(flow("prompt--- >\n"), "prompt--- >");
+	assert_refused("--- >\n", 1, 5, msg);
 	ck_assert_str_eq(flow("a: |\n  no line end"), "{a: \"no line end\\n\"}");
 	arena_release(&a);
 }
@@ -263,6 +267,7 @@ START_TEST(explicit_keys)
 	assert_refused("- ? a\n", 1, 3, says);
 	assert_refused("{? a: b}\n", 1, 2, says);
 	assert_refused("[a, ? b]\n", 1, 5, says);
+	ck_assert_str_eq(flow("a: b- ? c\nd: e - ? f\n"), "{a: \"b- ? c\", d: \"e - ? f\"}");
 	ck_assert_str_eq(flow("a?: b?\nc: d ? e\nf: '? g' # , ? h\n\"? i\": ?j\nk: |\n  ? l\nm: \"n, ? o:? p\"\n"),
 		"{\"a?\": \"b?\", c: \"d ? e\", f: \"? g\", \"? i\": \"?j\", k: \"? l\\n\", m: \"n, ? o:? p\"}");
 	arena_release(&a);
