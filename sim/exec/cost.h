@@ -49,6 +49,7 @@ struct cost_cpu {
 	struct hw_num many_rows;      /* from so many on they are multiplied together */
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
 	struct hw_num unbound;        /* of one socket's rate, what threads of all reach of pages that lie as they fell */
+	struct hw_num unbound_experts; /* of that, what reads of single experts reach; 0: all of it */
 	struct hw_num far_bound;      /* what a further socket adds to the first one's rate: pages and threads spread */
 	struct hw_num far_many;       /* the same in products of many rows; 0: all of it */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */

@@ -51,6 +51,8 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	t.dram_bytes_s = dram * hw_num_value(&c->read) * team_sockets(c, cpu->sockets, binding);
 	if (alone > 0 && alone * busy < t.dram_bytes_s)
 		t.dram_bytes_s = alone * busy;
+	double far_experts = hw_num_value(&c->unbound_experts);
+	t.experts_share = cpu->sockets > 1 && binding == COST_UNBOUND && far_experts > 0 ? far_experts : 1;
 	t.threads = n;
 	t.workers = busy;
 	if (second > 0)
@@ -84,7 +86,8 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 	double weights = bytes * 8 / quant_bits_per_weight(type);
 	double rows = how == COST_ONE_BY_ONE ? 1 : multiply_adds / weights;
 	double share = how == COST_TOGETHER ? 0 : hw_num_value(&c->read_experts);
-	struct cost_time time = {.memory_s = bytes / (t->dram_bytes_s * (share > 0 ? share : 1))};
+	double dram = t->dram_bytes_s * (how == COST_TOGETHER ? 1 : t->experts_share);
+	struct cost_time time = {.memory_s = bytes / (dram * (share > 0 ? share : 1))};
 	struct cost_rate r;
 
 	if (multiply_adds > 0) {

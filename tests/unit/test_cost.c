@@ -172,6 +172,11 @@ START_TEST(a_team)
 }
 END_TEST
 
+static double read_seconds(const struct cost *c, const struct cost_team *t, enum cost_rows how)
+{
+	return cost_cpu_multiply(&c->cpu, t, type("q8_0"), 2.385e9, 0, how).memory_s;
+}
+
 START_TEST(sockets)
 {
 	struct hw_machine *m = machine("sockets: 2");
@@ -186,6 +191,14 @@ START_TEST(sockets)
 	assert_close(bound.dram_bytes_s, 61.7e9 * read * (1 + hw_num_value(&c->cpu.far_bound)) / 2, 1e-12);
 	assert_close(alone.workers, 16, 0);
 	assert_close(alone.dram_bytes_s, 61.7e9 * read / 2, 1e-12);
+
+	/* Single experts suffer more than whole matrices where nothing says what lies where, and nowhere else. */
+	double experts = hw_num_value(&c->cpu.read_experts), far = hw_num_value(&c->cpu.unbound_experts);
+	ck_assert_double_lt(far, 1);
+	assert_close(read_seconds(c, &unbound, COST_EXPERTS) / read_seconds(c, &unbound, COST_TOGETHER), 1 / (experts * far),
+		1e-12);
+	assert_close(read_seconds(c, &bound, COST_EXPERTS) / read_seconds(c, &bound, COST_TOGETHER), 1 / experts, 1e-12);
+	assert_close(read_seconds(c, &alone, COST_ONE_BY_ONE) / read_seconds(c, &alone, COST_TOGETHER), 1 / experts, 1e-12);
 }
 END_TEST
 
