@@ -10,9 +10,14 @@
 #ifndef SIM_ENGINE_LLAMACPP_H
 #define SIM_ENGINE_LLAMACPP_H
 
+#include <string.h>
+
 #include "sim/engine/engine_table.h"
 
 #define LLAMACPP_MAX_GPUS 8
+#define LLAMACPP_HIDDEN_BYTES 4 /* of an element of a hidden state */
+
+enum { LLAMACPP_SPLIT_LAYER, LLAMACPP_SPLIT_NONE, LLAMACPP_SPLIT_ROW };
 
 struct llamacpp_flags {
 	const char *ngl, *ot, *fa, *ctk, *ctv, *ts, *build;
@@ -49,6 +54,24 @@ struct llamacpp_fork {
 	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
 	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */
 };
+
+/* A mapped file that RAM does not hold: placement.engine, or NULL there. */
+struct llamacpp_paging {
+	int drive;
+	bool experts; /* of routed experts alone: what every token wants stays in memory */
+	double share; /* of the weights there that comes from the drive at each use, where a pass does not want them all */
+};
+
+/* Whether a build is of that date or later; date NULL: never. */
+static inline bool llamacpp_is_since(const struct llamacpp_flags *f, const char *date)
+{
+	return date && strcmp(f->build, date) >= 0;
+}
+
+static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
+{
+	return f->mmap && !f->no_mmap && f->load_mode == 0;
+}
 
 /* Rows of a table of flags. */
 #define LLAMACPP_FLAGS(build_def, ub_def) \
