@@ -77,9 +77,10 @@ static const int group_nodes[MODEL_GROUP_N] = {
 const char *const llamacpp_load_choices[] = {"mmap", "none", NULL};
 const char *const llamacpp_split_choices[] = {"layer", "none", "row", NULL};
 const char *const llamacpp_numa_choices[] = {"none", "distribute", "isolate", "numactl", NULL};
-/* distribute pins threads, but pages lie where loading or the prompt touched them (issue 11744). numactl: as it was told
-   to, which is to interleave in every guide to several sockets. */
-static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_UNBOUND, COST_ISOLATED, COST_SPREAD};
+/* distribute and isolate pin threads, but pages lie where loading, a prompt or an earlier run touched them (issue 11744; "it is
+   recommended to drop the system page cache before using this", says the help). numactl: as it was told to, which is to
+   interleave in every guide to several sockets. */
+static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_UNBOUND, COST_PINNED, COST_SPREAD};
 
 static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
 static const struct engine_alias llamacpp_alias[] = {LLAMACPP_ALIASES};
@@ -208,10 +209,11 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 		s->qk_norms[i] = has_tensor(p->model, &p->model->layers[i], "attn_q_norm");
 	read_policy(s);
 	s->pinned = weights_pinned(fork, s->flags);
-	s->decode_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, numa_binding[s->flags->numa]);
-	s->prefill_team = s->flags->tb ? cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb,
-						 numa_binding[s->flags->numa]) :
-					 s->decode_team;
+	enum cost_binding binding = s->flags->one_socket ? COST_ISOLATED : numa_binding[s->flags->numa];
+	s->decode_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, binding);
+	s->prefill_team = s->decode_team;
+	if (s->flags->tb)
+		s->prefill_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb, binding);
 	if (fork->tiles_from && !llamacpp_is_since(s->flags, fork->tiles_from)) {
 		s->decode_team.attention_share = s->prefill_team.attention_share = hw_num_value(&s->cost->cpu.early_attention);
 		s->decode_team.attention_share_many = s->prefill_team.attention_share_many =

@@ -22,7 +22,7 @@ enum { LLAMACPP_SPLIT_LAYER, LLAMACPP_SPLIT_NONE, LLAMACPP_SPLIT_ROW };
 struct llamacpp_flags {
 	const char *ngl, *ot, *fa, *ctk, *ctv, *ts, *build;
 	uint64_t n_cpu_moe, b, ub, t, tb, c, mg, offload_min;
-	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload, no_pinned;
+	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload, no_pinned, one_socket;
 	int load_mode, sm, numa;
 	double fit_target_bytes;
 	/* of ik_llama.cpp */
@@ -87,7 +87,9 @@ static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
 	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, "CPU threads; 0: one for each core"), \
 	PARAM_COUNT(struct llamacpp_flags, tb, "tb", "0", 0, 4096, "the same for prompts; 0: as -t"), \
 	PARAM_CHOICE(struct llamacpp_flags, numa, "numa", "none", llamacpp_numa_choices, \
-		"how threads and memory are spread over the sockets"), \
+		"how threads are spread over the sockets"), \
+	PARAM_FLAG(struct llamacpp_flags, one_socket, "one-socket", "no", \
+		"as behind numactl --cpunodebind=N --membind=N: threads and memory on one socket"), \
 	PARAM_TEXT(struct llamacpp_flags, fa, "fa", "auto", "flash attention: on, off, auto"), \
 	PARAM_TEXT(struct llamacpp_flags, ctk, "ctk", "f16", "element type of keys in the cache"), \
 	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "element type of values in the cache"), \

@@ -12,12 +12,24 @@ static double team_clock_hz(const struct hw_device *cpu, double busy)
 	return alone - (alone - all) * (busy - 1) / (cpu->cores - 1);
 }
 
-/* The share of all sockets' DRAM rate that threads on all of them reach. */
+static bool on_one_socket(enum cost_binding binding)
+{
+	return binding == COST_PINNED || binding == COST_ISOLATED;
+}
+
+/* Whether pages lie on whichever socket touched them first. */
+static bool as_they_fell(enum cost_binding binding)
+{
+	return binding == COST_UNBOUND || binding == COST_PINNED;
+}
+
+/* The share of all sockets' DRAM rate that the threads reach. Where pages lie as they fell, half of them are far from a
+   thread, or from half of the threads: one as the other. */
 static double team_sockets(const struct cost_cpu *c, unsigned sockets, enum cost_binding binding)
 {
 	if (sockets < 2 || binding == COST_ISOLATED)
 		return 1.0 / sockets;
-	if (binding == COST_UNBOUND)
+	if (as_they_fell(binding))
 		return hw_num_value(&c->unbound) / sockets;
 	return (1 + (sockets - 1) * hw_num_value(&c->far_bound)) / sockets;
 }
@@ -27,7 +39,7 @@ static double team_many(const struct cost_cpu *c, double threads, const struct h
 {
 	double far = hw_num_value(&c->far_many), sockets = ceil(threads * cpu->sockets / cpu->cores);
 
-	if (binding == COST_ISOLATED || !(far > 0) || sockets <= 1)
+	if (on_one_socket(binding) || !(far > 0) || sockets <= 1)
 		return 1;
 	if (sockets > cpu->sockets)
 		sockets = cpu->sockets;
@@ -37,7 +49,7 @@ static double team_many(const struct cost_cpu *c, double threads, const struct h
 struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine *m, const struct hw_device *cpu,
 	unsigned threads, enum cost_binding binding)
 {
-	unsigned sockets = binding == COST_ISOLATED ? cpu->sockets : 1;
+	unsigned sockets = on_one_socket(binding) ? cpu->sockets : 1;
 	double cores = (double)cpu->cores / sockets, hardware = (double)cpu->threads / sockets;
 	double n = threads ? threads : cores;
 	double busy = fmin(n, cores);
@@ -52,7 +64,7 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	if (alone > 0 && alone * busy < t.dram_bytes_s)
 		t.dram_bytes_s = alone * busy;
 	double far_experts = hw_num_value(&c->unbound_experts);
-	t.experts_share = cpu->sockets > 1 && binding == COST_UNBOUND && far_experts > 0 ? far_experts : 1;
+	t.experts_share = cpu->sockets > 1 && as_they_fell(binding) && far_experts > 0 ? far_experts : 1;
 	t.threads = n;
 	t.workers = busy;
 	if (second > 0)

@@ -26,7 +26,8 @@
 enum cost_binding {
 	COST_UNBOUND,  /* pages lie where they were touched first, threads run anywhere */
 	COST_SPREAD,   /* both spread over the sockets */
-	COST_ISOLATED, /* on one socket */
+	COST_PINNED,   /* threads on one socket, pages as with COST_UNBOUND */
+	COST_ISOLATED, /* both on one socket */
 };
 
 /* The threads that compute together. */
@@ -36,7 +37,7 @@ struct cost_team {
 	double clock_hz;     /* of each */
 	double dram_bytes_s; /* that they reach together */
 	double barrier_s;    /* at the end of each operation */
-	double experts_share; /* of that rate, reading single experts, beside what one socket loses too */
+	double experts_share; /* of that rate, reading single experts, where pages lie as they fell */
 	double many_share;   /* of that, in products of many rows: threads on several sockets get in each other's way */
 	double attention_share; /* of the rates of attention that their program reaches; 0: all */
 	double attention_share_many; /* the same, of as many queries as make tiles */

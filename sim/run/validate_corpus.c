@@ -332,8 +332,8 @@ static const struct {
 	{"GGML_CUDA_NO_PINNED_WEIGHTS=1", " --no-pinned"},
 	{"LLAMA_ARG_CPU_MOE=1", " --cpu-moe"},
 	{"build moe-offload=cpu", " --no-op-offload"},
-	{"numactl bind to one socket", " --numa isolate"},
-	{"--membind=0", " --numa isolate"},
+	{"numactl bind to one socket", " --one-socket"},
+	{"--membind=0", " --one-socket"},
 	{"numactl --interleave", " --numa numactl"},
 };
 static const char *const offload_min[] = {"build moe-offload-min=", "GGML_OP_OFFLOAD_MIN_BATCH="};

@@ -189,6 +189,9 @@ START_TEST(sockets)
 	assert_close(unbound.workers, 32, 0);
 	assert_close(unbound.dram_bytes_s, 61.7e9 * read * hw_num_value(&c->cpu.unbound) / 2, 1e-12);
 	assert_close(bound.dram_bytes_s, 61.7e9 * read * (1 + hw_num_value(&c->cpu.far_bound)) / 2, 1e-12);
+	struct cost_team pinned = cost_cpu_team(&c->cpu, m, m->devices, 0, COST_PINNED);
+	assert_close(pinned.workers, 16, 0);
+	assert_close(pinned.dram_bytes_s, unbound.dram_bytes_s, 1e-12);
 	assert_close(alone.workers, 16, 0);
 	assert_close(alone.dram_bytes_s, 61.7e9 * read / 2, 1e-12);
 
