@@ -21,30 +21,44 @@ const char pasted_usage[] =
 #define PROGRAM_WORDS 3
 
 /* How a program names what is no flag of its engine: model and workload. */
-enum dialect { DIALECT_SERVER = 1, DIALECT_BENCH = 2, DIALECT_FLEXGEN = 4, DIALECT_ZERO = 8 };
+enum dialect {
+	DIALECT_SERVER = 1, DIALECT_BENCH = 2, DIALECT_FLEXGEN = 4, DIALECT_ZERO = 8, DIALECT_EXLLAMA = 16, DIALECT_TABBY = 32,
+	DIALECT_DS4_BENCH = 64,
+};
 
-/* The words that a command line begins with; of the first any folder before it is passed over. */
+/* The words that a command line begins with; of the first any folder before it is passed over, and any version behind
+   "python". */
 static const struct program {
 	const char *word[PROGRAM_WORDS];
 	const char *engine;
 	enum dialect dialect;
 	bool model_follows; /* as the first word behind them that is no flag */
 	const char *script; /* named further on: a launcher's own flags come before it */
+	/* What the program gives its engine when the command line does not, by either name, and the engine would not. */
+	struct {
+		const char *name, *alias, *value;
+	} unsaid[2];
 } programs[] = {
-	{{"llama-server"}, "llama.cpp", DIALECT_SERVER, false, NULL}, {{"llama-cli"}, "llama.cpp", DIALECT_SERVER, false, NULL},
-	{{"llama-bench"}, "llama.cpp", DIALECT_BENCH, false, NULL},
-	{{"llama-batched-bench"}, "llama.cpp", DIALECT_SERVER, false, NULL},
-	{{"llama-completion"}, "llama.cpp", DIALECT_SERVER, false, NULL},
-	{{"vllm", "serve"}, "vllm", DIALECT_SERVER, true, NULL},
-	{{"python", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", DIALECT_SERVER, false, NULL},
-	{{"python3", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", DIALECT_SERVER, false, NULL},
-	{{"python", "-m", "sglang.launch_server"}, "sglang", DIALECT_SERVER, false, NULL},
-	{{"python3", "-m", "sglang.launch_server"}, "sglang", DIALECT_SERVER, false, NULL},
-	{{"python", "-m", "flexllmgen.flex_opt"}, "flexgen", DIALECT_FLEXGEN, false, NULL},
-	{{"python3", "-m", "flexllmgen.flex_opt"}, "flexgen", DIALECT_FLEXGEN, false, NULL},
-	{{"flexllmgen.flex_opt"}, "flexgen", DIALECT_FLEXGEN, false, NULL},
-	{{"deepspeed"}, "zero-inference", DIALECT_ZERO, false, "run_model.py"},
-	{{"run_model.py"}, "zero-inference", DIALECT_ZERO, false, NULL},
+	{{"llama-server"}, "llama.cpp", .dialect = DIALECT_SERVER}, {{"llama-cli"}, "llama.cpp", .dialect = DIALECT_SERVER},
+	{{"llama-bench"}, "llama.cpp", .dialect = DIALECT_BENCH},
+	{{"llama-batched-bench"}, "llama.cpp", .dialect = DIALECT_SERVER},
+	{{"llama-completion"}, "llama.cpp", .dialect = DIALECT_SERVER},
+	{{"vllm", "serve"}, "vllm", .dialect = DIALECT_SERVER, .model_follows = true},
+	{{"python", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", .dialect = DIALECT_SERVER},
+	{{"python", "-m", "sglang.launch_server"}, "sglang", .dialect = DIALECT_SERVER},
+	{{"python", "-m", "flexllmgen.flex_opt"}, "flexgen", .dialect = DIALECT_FLEXGEN},
+	{{"flexllmgen.flex_opt"}, "flexgen", .dialect = DIALECT_FLEXGEN},
+	{{"deepspeed"}, "zero-inference", .dialect = DIALECT_ZERO, .script = "run_model.py"},
+	{{"run_model.py"}, "zero-inference", .dialect = DIALECT_ZERO},
+	/* turboderp-org/exllamav3 4f8ad01, eval/perf.py and examples/chat.py; theroyallab/tabbyAPI e632af4, main.py */
+	{{"python"}, "exllama", .dialect = DIALECT_EXLLAMA, .script = "perf.py",
+		.unsaid = {{"--chunk_size", "-chunk_size", "4096"}, {"--cache_size", "-cs", "32768"}}},
+	{{"python"}, "exllama", .dialect = DIALECT_EXLLAMA, .script = "chat.py", .unsaid = {{"--cache_size", "-cs", "32768"}}},
+	{{"python"}, "exllama", .dialect = DIALECT_TABBY, .script = "main.py"},
+	/* antirez/ds4 8d57664, ds4_cli.c, ds4_server.c, ds4_bench.c */
+	{{"ds4"}, "ds4", .dialect = DIALECT_SERVER, .unsaid = {{"--ctx", "-c", "32768"}}},
+	{{"ds4-server"}, "ds4", .dialect = DIALECT_SERVER, .unsaid = {{"--ctx", "-c", "32768"}}},
+	{{"ds4-bench"}, "ds4", .dialect = DIALECT_DS4_BENCH},
 };
 
 static const char *without_folder(const char *word)
@@ -52,6 +66,19 @@ static const char *without_folder(const char *word)
 	const char *slash = strrchr(word, '/');
 
 	return slash ? slash + 1 : word;
+}
+
+/* "python", "python3", "python3.12" */
+static bool is_python(const char *word)
+{
+	const char *name = without_folder(word);
+
+	return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
+}
+
+static bool begins_with(const struct pasted *p, const char *word)
+{
+	return strcmp(word, "python") == 0 ? is_python(p->argv[0]) : strcmp(word, without_folder(p->argv[0])) == 0;
 }
 
 static int n_words(const struct program *g)
@@ -79,7 +106,7 @@ static const struct program *find_program(const struct pasted *p)
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
 		const struct program *g = &programs[i];
 		int k = 0, n = n_words(g);
-		while (k < n && k < p->argc && strcmp(k ? p->argv[k] : without_folder(p->argv[0]), g->word[k]) == 0)
+		while (k < n && k < p->argc && (k ? strcmp(p->argv[k], g->word[k]) == 0 : begins_with(p, g->word[0])))
 			k++;
 		if (k == n && length(p, g) > 0)
 			return g;
@@ -108,9 +135,14 @@ static int unknown_program(const struct pasted *p)
 	struct suggest s;
 	char near[128];
 
-	/* "python -m x": which module it is; "vllm x": which command. */
-	if (p->argc > 2 && strncmp(begin, "python", 6) == 0 && strcmp(p->argv[1], "-m") == 0)
+	/* "python -m x": which module it is; "python x.py": which script; "vllm x": which command. */
+	if (p->argc > 2 && is_python(begin) && strcmp(p->argv[1], "-m") == 0)
 		begin = p->argv[2];
+	for (int i = 1; i < p->argc && is_python(begin); i++)
+		if (p->argv[i][0] != '-')
+			begin = without_folder(p->argv[i]);
+	if (is_python(begin))
+		return cmd_usage_error(p->command, "'%s' alone names no engine: behind it stands a script, or -m and a module", begin);
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
 		if (programs[i].script && strcmp(begin, programs[i].word[0]) == 0)
 			return cmd_usage_error(p->command, "of '%s' only '%s ... %s' is known", begin, begin, programs[i].script);
@@ -123,7 +155,7 @@ static int unknown_program(const struct pasted *p)
 			if (same)
 				return cmd_usage_error(p->command, "of '%s' only '%s' is known", begin, two);
 		}
-		suggest_offer(&s, g->word[n_words(g) == PROGRAM_WORDS ? PROGRAM_WORDS - 1 : 0]);
+		suggest_offer(&s, g->script ? g->script : g->word[n_words(g) == PROGRAM_WORDS ? PROGRAM_WORDS - 1 : 0]);
 	}
 	return cmd_usage_error(p->command, "no engine is known by the program '%s'%s", begin,
 		suggest_text(&s, near, sizeof(near)));
@@ -185,9 +217,11 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 		int dialects;
 		size_t field;
 	} taken[] = {
-		{"-m", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, model)},
+		{"-m", DIALECT_SERVER | DIALECT_BENCH | DIALECT_EXLLAMA | DIALECT_DS4_BENCH, offsetof(struct pasted, model)},
 		{"--model", ~0, offsetof(struct pasted, model)},
 		{"--model-path", DIALECT_SERVER, offsetof(struct pasted, model)},
+		{"--model_dir", DIALECT_EXLLAMA, offsetof(struct pasted, model)},
+		{"--model-name", DIALECT_TABBY, offsetof(struct pasted, model)},
 		{"-hf", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
 		{"-hfr", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
 		{"--hf-repo", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
@@ -196,6 +230,11 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 		{"--prompt-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, prompt)},
 		{"--gen-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, generate)},
 		{"--batch-size", DIALECT_ZERO, offsetof(struct pasted, batch)},
+		{"--ctx-start", DIALECT_DS4_BENCH, offsetof(struct pasted, prompt)},
+		{"--ctx-max", DIALECT_DS4_BENCH, offsetof(struct pasted, last_frontier)},
+		{"--gen-tokens", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
+		{"--tokens", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
+		{"-n", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
 	};
 	struct text text = {.arena = &p->arena};
 
@@ -294,6 +333,44 @@ static void take_offload_words(struct pasted *p, int argc, char **argv, enum dia
 	p->generate = or_else(p->generate, "32");
 }
 
+/* TabbyAPI's model is a folder in a folder; where it is not, its name may be one of ours. */
+static void take_tabby_folder(struct pasted *p, int argc, char **argv)
+{
+	const char *name = option_value(argc, argv, "--model-name");
+
+	if (!name || p->model != name)
+		return;
+	const char *path = arena_printf(&p->arena, "%s/%s", or_else(option_value(argc, argv, "--model-dir"), "models"), name);
+	if (access(path, F_OK) == 0)
+		p->model = path;
+}
+
+/* The first of ds4-bench's frontiers (the prompt up to it, tokens generated behind it), in what it allocates for the last. */
+static const char *take_frontiers(struct pasted *p, int argc, char **argv, const char *flags)
+{
+	const char *last = or_else(p->last_frontier, "32768");
+	char *end;
+	long tokens = strtol(last, &end, 10);
+
+	p->prompt = or_else(p->prompt, "2048");
+	p->generate = or_else(p->generate, "128");
+	if (option_value(argc, argv, "--ctx-alloc"))
+		return flags;
+	/* What is no number is for the engine to refuse. */
+	long n = strtol(p->generate, NULL, 10);
+	if (*end || tokens < 1 || tokens > 1000000000 || n < 1 || n > 1000000000)
+		return arena_printf(&p->arena, "%s --ctx-alloc %s", flags, quoted(&p->arena, last));
+	return arena_printf(&p->arena, "%s --ctx-alloc %ld", flags, tokens + n + 1);
+}
+
+static const char *add_unsaid(struct pasted *p, const struct program *g, int argc, char **argv, const char *flags)
+{
+	for (size_t i = 0; i < ARRAY_LEN(g->unsaid) && g->unsaid[i].name; i++)
+		if (!option_value(argc, argv, g->unsaid[i].name) && !option_value(argc, argv, g->unsaid[i].alias))
+			flags = arena_printf(&p->arena, "%s %s %s", flags, g->unsaid[i].name, g->unsaid[i].value);
+	return flags;
+}
+
 /* A word as YAML: nothing in it has a meaning. */
 static const char *yaml_word(struct arena *a, const char *word)
 {
@@ -354,6 +431,11 @@ int pasted_load(struct pasted *p)
 			take_hub_file(p);
 		if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))
 			take_offload_words(p, p->argc - n, p->argv + n, g->dialect);
+		if (g->dialect == DIALECT_TABBY)
+			take_tabby_folder(p, p->argc - n, p->argv + n);
+		if (g->dialect == DIALECT_DS4_BENCH)
+			flags = take_frontiers(p, p->argc - n, p->argv + n, flags);
+		flags = add_unsaid(p, g, p->argc - n, p->argv + n, flags);
 		/* The launcher's own word on how many GPUs there are. */
 		const char *gpus = g->script ? option_value(n - 1, p->argv, "--num_gpus") : NULL;
 		if (gpus)

@@ -20,6 +20,7 @@ struct pasted {
 	const char *machine, *model, *quant;
 	const char *hub; /* the command line's own name of model and quantization in one */
 	const char *batch, *prompt, *generate, *depth;
+	const char *last_frontier; /* of ds4-bench: the longest context it measures at */
 	bool json;
 	int argc; /* what stands behind "--" */
 	char **argv;

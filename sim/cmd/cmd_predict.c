@@ -11,9 +11,10 @@ static void usage(void)
 	       "\n"
 	       "Predicts what a command line of an engine, pasted as typed, would give: of llama.cpp's programs, of vLLM\n"
 	       "(vllm serve ...), of SGLang (python3 -m sglang.launch_server ...), of FlexGen (python3 -m flexllmgen.flex_opt\n"
-	       "...), of DeepSpeed (deepspeed ... run_model.py ...). For accelerate it is the text of the call that makes the\n"
-	       "device map: infer_auto_device_map(...), from_pretrained(...), load_checkpoint_and_dispatch(...) or\n"
-	       "cpu_offload(...); for llama-cpp-python that of Llama(...).\n"
+	       "...), of DeepSpeed (deepspeed ... run_model.py ...), of ExLlamaV3 (python eval/perf.py ..., python\n"
+	       "examples/chat.py ...) and TabbyAPI (python main.py ...), of ds4 (ds4, ds4-server, ds4-bench). For accelerate it\n"
+	       "is the text of the call that makes the device map: infer_auto_device_map(...), from_pretrained(...),\n"
+	       "load_checkpoint_and_dispatch(...) or cpu_offload(...); for llama-cpp-python that of Llama(...).\n"
 	       "\n"
 	       "%s"
 	       "      --json           one JSON document on standard output, SI units\n"
@@ -26,7 +27,9 @@ static void usage(void)
 	       "         offsim predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \\\n"
 	       "             'infer_auto_device_map(model, max_memory={0: \"22GiB\", \"cpu\": \"64GiB\"})'\n"
 	       "         offsim predict --machine gcp-t4-208gb -- python3 -m flexllmgen.flex_opt --model facebook/opt-30b \\\n"
-	       "             --percent 20 80 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3 --cpu-cache-compute\n",
+	       "             --percent 20 80 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3 --cpu-cache-compute\n"
+	       "         offsim predict --machine desktop-rtx3090-ddr4 --model qwen3-30b-a3b --quant exl3-4bpw -- \\\n"
+	       "             python eval/perf.py -m ~/Qwen3-30B-A3B-exl3 -mcl 24 -cq 8\n",
 		pasted_usage);
 }
 

@@ -22,15 +22,24 @@ static const int group_kernels[MODEL_GROUP_N] = {
 
 struct ds4_flags {
 	uint64_t context, chunk_rows;
+	const char *backend;
 };
 
 static const struct param ds4_flag[] = {
 	PARAM_COUNT(struct ds4_flags, context, "ctx", "0", 0, 1e9, "context allocated, in tokens; 0: what the workload needs"),
 	PARAM_COUNT(struct ds4_flags, chunk_rows, "prefill-chunk", "2048", 1, 1 << 20, "rows of a prompt that go through at once"),
+	PARAM_TEXT(struct ds4_flags, backend, "backend", "cuda", "cuda or metal"),
 };
 
+static const struct engine_alias ds4_alias[] = {{"c", "ctx"}, {"ctx-alloc", "ctx"}};
+
+/* Of ds4, ds4-server and ds4-bench: what they are asked, how they pick tokens, whom they serve. */
 static const struct engine_ignored ds4_ignored[] = {
 	{"m", true}, {"model", true}, {"cuda", false}, {"metal", false}, {"host", true}, {"port", true}, {"tokens", true}, {"p", true},
+	{"n", true}, {"prompt", true}, {"prompt-file", true}, {"chat-prompt-file", true}, {"sys", true}, {"system", true},
+	{"t", true}, {"threads", true}, {"warm-weights", false}, {"temp", true}, {"top-p", true}, {"min-p", true}, {"seed", true},
+	{"think", false}, {"think-max", false}, {"nothink", false}, {"chdir", true}, {"cors", false}, {"trace", true},
+	{"kv-disk-dir", true}, {"kv-disk-space-mb", true}, {"csv", true}, {"step-incr", true}, {"step-mul", true},
 };
 
 static uint64_t ds4_prefill_rows(const void *flags, const struct hw_machine *machine)
@@ -47,6 +56,8 @@ static int ds4_place(const struct engine_job *job, struct placement *p, struct a
 
 	if (strcmp(job->model->architecture, "deepseek4") != 0)
 		return err_set(err, ERR_INPUT, "ds4 runs DeepSeek V4, not '%s'", job->model->name);
+	if (strcmp(f->backend, "cuda") != 0 && strcmp(f->backend, "metal") != 0)
+		return err_set(err, ERR_INPUT, "flag 'backend': cuda or metal, not '%s'", f->backend);
 	if (divide_init(p, job, 1, "", a, err))
 		return -1;
 	p->kv_types = *KVCACHE_SAME(quant_find("f16"));
@@ -95,6 +106,8 @@ const struct engine_ops engine_ds4 = {
 	.flag = ds4_flag,
 	.n_flags = ARRAY_LEN(ds4_flag),
 	.flags_size = sizeof(struct ds4_flags),
+	.alias = ds4_alias,
+	.n_aliases = ARRAY_LEN(ds4_alias),
 	.ignored = ds4_ignored,
 	.n_ignored = ARRAY_LEN(ds4_ignored),
 	.kernels = "ds4",

@@ -61,16 +61,30 @@ static const struct param exllama_flag[] = {
 	PARAM_COUNT(struct exllama_flags, threads, "moe_cpu_threads", "0", 0, 4096, "threads for them; 0: one for each core"),
 	PARAM_COUNT(struct exllama_flags, chunk_rows, "chunk_size", "2048", 32, 1 << 20, "rows of a prompt that go through at once"),
 	PARAM_COUNT(struct exllama_flags, cache_tokens, "cache_size", "0", 0, 1e9, "cache allocated, in tokens; 0: what the workload needs"),
-	PARAM_TEXT(struct exllama_flags, cache_bits, "cache_quant", "16", "bits of the cache: 16, 8, 5 or 4"),
+	PARAM_TEXT(struct exllama_flags, cache_bits, "cache_quant", "16",
+		"bits of the cache: 16, 8, 6, 5 or 4; two for keys and values: 8,4"),
 };
 
+/* Names of ExLlamaV3's scripts (exllamav3/model_init.py), then TabbyAPI's (common/config_models.py). */
 static const struct engine_alias exllama_alias[] = {
 	{"mcl", "moe_cpu_offload"}, {"mclt", "moe_cpu_threads"}, {"chunk", "chunk_size"}, {"cs", "cache_size"}, {"cq", "cache_quant"},
+	{"cpu-moe-offload-layers", "moe_cpu_offload"}, {"chunk-size", "chunk_size"}, {"cache-size", "cache_size"},
+	{"cache-mode", "cache_quant"},
 };
 
 static const struct engine_ignored exllama_ignored[] = {
 	{"m", true}, {"model_dir", true}, {"gs", true}, {"gpu_split", true}, {"max_length", true}, {"lv", false}, {"lm", false},
-	{"ngr", false}, {"load_verbose", false},
+	{"ngr", false}, {"load_verbose", false}, {"load_metrics", false}, {"ambs", true}, {"autosplit_max_batch_size", true},
+	{"asnf", false}, {"autosplit_no_forward", false}, {"spf", false}, {"skip_prefill", false}, {"sg", false},
+	{"skip_gen", false}, {"swu", false}, {"skip_warmup", false}, {"mode", true}, {"un", true}, {"user_name", true},
+	{"bn", true}, {"bot_name", true}, {"mli", false}, {"multiline", false}, {"sp", true}, {"system_prompt", true},
+	{"maxr", true}, {"max_response_tokens", true}, {"basic", false}, {"basic_console", false}, {"think", false},
+	{"no_think", false}, {"think_budget", true}, {"amnesia", false}, {"tps", false}, {"show_tps", false}, {"prompt", true},
+	{"temp", true}, {"temperature", true}, {"minp", true}, {"min_p", true}, {"topk", true}, {"top_k", true}, {"topp", true},
+	{"top_p", true}, {"repp", true}, {"repetition_penalty", true},
+	{"model-dir", true}, {"model-name", true}, {"host", true}, {"port", true}, {"disable-auth", true}, {"backend", true},
+	{"max-seq-len", true}, {"max-batch-size", true}, {"gpu-split-auto", true}, {"output-chunking", true},
+	{"prompt-template", true}, {"reasoning", true}, {"tool-format", true}, {"config", true},
 };
 
 static uint64_t exllama_prefill_rows(const void *flags, const struct hw_machine *machine)
@@ -79,18 +93,28 @@ static uint64_t exllama_prefill_rows(const void *flags, const struct hw_machine 
 	return ((const struct exllama_flags *)flags)->chunk_rows;
 }
 
-/* k bits and a scale of 16 for 32 values: as ggml's types with one scale. */
+/* k bits and a scale of 16 for 32 values: as ggml's types with one scale. TabbyAPI says FP16, Q8, ... */
+static const struct quant_type *cache_type(const char *bits, size_t len)
+{
+	static const char *const of[][2] = {
+		{"16", "f16"}, {"8", "q8_0"}, {"6", "q6_0"}, {"5", "q5_0"}, {"4", "q4_0"},
+		{"FP16", "f16"}, {"Q8", "q8_0"}, {"Q6", "q6_0"}, {"Q4", "q4_0"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(of); i++)
+		if (strlen(of[i][0]) == len && strncmp(of[i][0], bits, len) == 0)
+			return quant_find(of[i][1]);
+	return NULL;
+}
+
 static int cache_types(const char *bits, struct kvcache_types *types, struct err *err)
 {
-	static const char *const of[][2] = {{"16", "f16"}, {"8", "q8_0"}, {"5", "q5_0"}, {"4", "q4_0"}};
+	size_t keys = strcspn(bits, ",");
+	const char *values = bits[keys] ? bits + keys + 1 : bits;
 
-	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-		if (strcmp(of[i][0], bits) == 0) {
-			*types = *KVCACHE_SAME(quant_find(of[i][1]));
-			return 0;
-		}
-	}
-	return err_set(err, ERR_INPUT, "flag 'cache_quant': 16, 8, 5 or 4, not '%s'", bits);
+	*types = (struct kvcache_types){cache_type(bits, keys), cache_type(values, strlen(values)), KVCACHE_LATENT};
+	if (types->k && types->v)
+		return 0;
+	return err_set(err, ERR_INPUT, "flag 'cache_quant': 16, 8, 6, 5 or 4, or two of them such as 8,4, not '%s'", bits);
 }
 
 static int exllama_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)

@@ -134,6 +134,60 @@ ok 'misspelt flag of run_model.py' prints "did you mean 'kv-offload'?" zero plac
 ok 'misspelt program' prints "only 'deepspeed ... run_model.py' is known" "$OFFSIM" place --machine server-a100-80gb --model opt-30b -- \
 	deepspeed run_modle.py
 
+# ExLlamaV3's scripts and TabbyAPI: which script, its names of the same flags, what it allocates when nothing is said.
+exl3() { # COMMAND WORD...
+	exl3_command=$1
+	shift
+	"$OFFSIM" "$exl3_command" --machine desktop-rtx3090-ddr4 --model qwen3-30b-a3b --quant exl3-4bpw -- "$@"
+}
+cache() { # TYPE SIZE WORD...
+	cache_type=$1 cache_size=$2
+	shift 2
+	exl3 place "$@" 2>"$tmp/err" | grep -qE "kv cache +$cache_type +$cache_size "
+}
+ok 'perf.py' prints 'experts    layers 0..19 ' exl3 place python eval/perf.py -m /x -mcl 20 -sg
+ok 'its cache of 32768 tokens' cache f16 '3\.00 GiB' python3.12 -u eval/perf.py -m /x -mcl 20
+ok 'or so many' cache q8_0 '816 MiB' python eval/perf.py --model_dir=/x -mcl 20 -cs 16384 -cq 8
+ok 'keys and values of two types' cache q8_0 '1\.22 GiB' python ./chat.py -m /x -mcl 20 -cq 8,4
+ok 'its chunks' prints "'chunk_size' must be between 32 and 1048576, not 7" exl3 predict python eval/perf.py -m /x -chunk_size 7
+ok 'TabbyAPI' cache q6_0 '312 MiB' python3 main.py --model-name x --cache-mode Q6 --cache-size 8192 --cpu-moe-offload-layers 48
+ok 'its model is a name of ours' prints 'qwen3-30b-a3b exl3-4bpw' "$OFFSIM" place --machine desktop-rtx3090-ddr4 --quant exl3-4bpw \
+	-- python main.py --model-name qwen3-30b-a3b --host 0.0.0.0
+tabby_folder() {
+	mkdir -p "$tmp/models/m" && cp tests/data/configs/ministral-3-3b.json "$tmp/models/m/config.json" &&
+		prints "$tmp/models/m exl3-4bpw" "$OFFSIM" place --machine desktop-rtx3090-ddr4 --quant exl3-4bpw -- \
+			python main.py --model-dir "$tmp/models" --model-name m
+}
+ok 'or a folder in its folder' tabby_folder
+ok 'a cache of 7 bits' prints "flag 'cache_quant': 16, 8, 6, 5 or 4, or two of them such as 8,4, not '8,7'" exl3 place \
+	python eval/perf.py -m /x -cq 8,7
+ok 'divided over GPUs' prints "unknown flag '-tp' of exllama" exl3 place python main.py -tp
+ok 'misspelt script' prints "by the program 'pref.py'; did you mean 'perf.py'?" exl3 place python eval/pref.py -m /x
+ok 'no script' prints "'python3' alone names no engine" exl3 place python3 -u
+
+ds4() { # COMMAND PROGRAM WORD...
+	ds4_command=$1
+	shift
+	"$OFFSIM" "$ds4_command" --machine dgx-spark --model deepseek-v4-flash --quant iq2_xxs -- "$@"
+}
+kv_of() {
+	ds4 place "$@" 2>&1 | awk '/kv cache/ { print $4, $5 }'
+}
+ok 'ds4' prints 'batch 1, prompt 512, generate 128' ds4 predict ./ds4 -m ds4flash.gguf -p 'two words' -c 100000 --nothink
+same_cache() { # what a program allocates by itself is what it allocates when told so
+	[ "$(kv_of "$@")" = "$(kv_of ds4 --ctx "$size")" ] && [ "$(kv_of "$@")" != "$(kv_of ds4 --ctx 16384)" ]
+}
+size=32768
+ok 'its context' same_cache ds4-server --port 1
+size=65601
+ok 'that of ds4-bench' same_cache ds4-bench --ctx-max 65536 --gen-tokens 64
+size=70000
+ok 'as told' same_cache ds4-bench --ctx-alloc 70000
+ok 'workload of ds4-bench' prints 'prompt 4096, generate 64' ds4 place ds4-bench --ctx-start 4096 --gen-tokens 64 --csv x.csv
+ok 'of nothing' prints 'prompt 2048, generate 128' ds4 place ds4-bench
+ok 'frontier that is no number' prints "ctx: '9x' is not a whole number" ds4 place ds4-bench --ctx-max 9x
+ok 'not on the CPU' prints "flag 'backend': cuda or metal, not 'cpu'" ds4 place ds4 --backend cpu
+
 # In time and memory that grow with what is pasted, not with its square.
 briefly() { # STATUS ARGUMENT...
 	want=$1
