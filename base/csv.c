@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/suggest.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 #define CSV_MAX_BYTES ((size_t)4 << 30)
@@ -101,12 +103,34 @@ static int begin_row(struct csv *csv, struct err *err)
 	return csv->at < csv->end;
 }
 
-static int read_header(struct csv *csv, const char *const *wanted, size_t n_required, struct arena *a,
+struct unknown_columns {
+	VEC(struct csv_field);
+};
+
+/* The unknown column that a missing one was meant by, NULL when none is near. */
+static const struct csv_field *misspelt(const char *name, const struct unknown_columns *unknown)
+{
+	struct suggest s;
+	const struct csv_field *near = NULL;
+
+	suggest_init(&s, name);
+	for (size_t i = 0; i < unknown->n; i++) {
+		const char *before = suggest_best(&s);
+		suggest_offer(&s, unknown->at[i].text);
+		if (suggest_best(&s) != before)
+			near = &unknown->at[i];
+	}
+	return near;
+}
+
+/* strict: an optional column that is misspelt is not merely missing. */
+static int read_header(struct csv *csv, const char *const *wanted, size_t n_required, bool strict, struct arena *a,
 	struct err *err)
 {
 	struct {
 		VEC(int);
 	} columns = {0};
+	struct unknown_columns unknown = {0};
 	bool *have = arena_array(a, bool, csv->n_wanted);
 	struct csv_field f;
 	int more;
@@ -122,19 +146,33 @@ static int read_header(struct csv *csv, const char *const *wanted, size_t n_requ
 				found = (int)i;
 		if (found >= 0 && have[found])
 			return csv_error(csv, &f, err, "column '%s' is there twice", wanted[found]);
-		if (found >= 0)
+		if (found >= 0) {
 			have[found] = true;
+		} else {
+			f.text = arena_strndup(a, f.text, f.len);
+			VEC_PUSH(&unknown, a, f);
+		}
 		VEC_PUSH(&columns, a, found);
 	} while (more);
 	csv->column = columns.at;
 	csv->n_columns = columns.n;
-	for (size_t i = 0; i < n_required; i++) {
-		if (!have[i]) {
+	for (size_t i = 0; i < (strict ? csv->n_wanted : n_required); i++) {
+		const struct csv_field *near = have[i] ? NULL : misspelt(wanted[i], &unknown);
+		if (near)
+			return csv_error(csv, near, err, "unknown column '%s'; did you mean '%s'?", near->text, wanted[i]);
+		if (!have[i] && i < n_required) {
 			struct csv_field first = {.line = csv->line, .col = 1};
 			return csv_error(csv, &first, err, "the header has no column '%s'", wanted[i]);
 		}
 	}
 	return 0;
+}
+
+static void begin(struct csv *csv, const char *path, char *text, size_t len, size_t n_wanted)
+{
+	*csv = (struct csv){.path = path, .at = text, .end = text + len, .next_line = 1, .n_wanted = n_wanted};
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		csv->at += 3; /* the mark that spreadsheets put before UTF-8 */
 }
 
 int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, struct arena *a,
@@ -149,19 +187,17 @@ int csv_open_some(struct csv *csv, const char *path, const char *const *wanted, 
 	size_t len;
 	char *text;
 
-	return file_read(path, CSV_MAX_BYTES, a, &text, &len, err) ||
-			csv_begin(csv, path, text, len, wanted, n_wanted, n_wanted - n_optional, a, err) ?
-		-1 :
-		0;
+	if (file_read(path, CSV_MAX_BYTES, a, &text, &len, err))
+		return -1;
+	begin(csv, path, text, len, n_wanted);
+	return read_header(csv, wanted, n_wanted - n_optional, true, a, err);
 }
 
 int csv_begin(struct csv *csv, const char *path, char *text, size_t len, const char *const *wanted, size_t n_wanted,
 	size_t n_required, struct arena *a, struct err *err)
 {
-	*csv = (struct csv){.path = path, .at = text, .end = text + len, .next_line = 1, .n_wanted = n_wanted};
-	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-		csv->at += 3; /* the mark that spreadsheets put before UTF-8 */
-	return read_header(csv, wanted, n_required, a, err);
+	begin(csv, path, text, len, n_wanted);
+	return read_header(csv, wanted, n_required, false, a, err);
 }
 
 int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size_t n_wanted, size_t n_optional,
@@ -170,7 +206,7 @@ int csv_stream(struct csv *csv, struct lines *l, const char *const *wanted, size
 	static char nothing[1];
 
 	*csv = (struct csv){.path = l->path, .lines = l, .at = nothing, .end = nothing, .next_line = 1, .n_wanted = n_wanted};
-	return read_header(csv, wanted, n_wanted - n_optional, a, err);
+	return read_header(csv, wanted, n_wanted - n_optional, false, a, err);
 }
 
 int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
@@ -201,6 +237,11 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err)
 		return csv_error(csv, &f, err, "%zu fields where the header has %zu", n, csv->n_columns);
 	}
 	return 1;
+}
+
+char *csv_text(const struct csv_field *f, struct arena *a)
+{
+	return f->text ? utf8_clean(arena_strndup(a, f->text, f->len)) : arena_strdup(a, "");
 }
 
 void csv_print_field(const char *text, size_t len, FILE *to)

@@ -33,7 +33,8 @@ struct csv {
 /* Reads the file and its header; each wanted column must be there, once. */
 int csv_open(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, struct arena *a,
 	     struct err *err);
-/* The same; the last n_optional of the wanted columns may be missing: the text of their fields is NULL. */
+/* The same; the last n_optional of the wanted columns may be missing: the text of their fields is NULL. One that is missing
+   where another is named nearly so is misspelt: an error. */
 int csv_open_some(struct csv *csv, const char *path, const char *const *wanted, size_t n_wanted, size_t n_optional,
 	struct arena *a, struct err *err);
 /* The same from the next line of a file on. The last n_optional of the wanted columns may be missing: the text of
@@ -49,6 +50,9 @@ int csv_next(struct csv *csv, struct csv_field *field, struct err *err);
 /* An error at a field of the row read last; returns -1. */
 int csv_error(const struct csv *csv, const struct csv_field *f, struct err *err, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
+
+/* A field as a text of the arena that may be shown (utf8_clean); "" where the column is missing. */
+char *csv_text(const struct csv_field *f, struct arena *a);
 
 /* Writes a field, in quotes where it must be. */
 void csv_print_field(const char *text, size_t len, FILE *to);

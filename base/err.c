@@ -80,15 +80,14 @@ static void put_clean(const char *s, FILE *to)
 	size_t left = strlen(s);
 
 	while (left) {
-		uint32_t cp = 0;
-		size_t n = utf8_decode(s, left, &cp);
-		bool bad = !n || cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029;
-		if (bad)
-			fputc('?', to);
-		else
+		bool shows;
+		size_t n = utf8_shown(s, left, &shows);
+		if (shows)
 			fwrite(s, 1, n, to);
-		s += n ? n : 1;
-		left -= n ? n : 1;
+		else
+			fputc('?', to);
+		s += n;
+		left -= n;
 	}
 }
 

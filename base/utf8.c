@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* Length that the first byte promises, and the smallest code point that may be written so long. */
 static size_t lead(unsigned char c, uint32_t *bits, uint32_t *least)
 {
@@ -44,4 +46,35 @@ size_t utf8_decode(const char *s, size_t n, uint32_t *cp)
 		return 0;
 	*cp = bits;
 	return len;
+}
+
+size_t utf8_shown(const char *s, size_t n, bool *shows)
+{
+	uint32_t cp = 0;
+	size_t len = utf8_decode(s, n, &cp);
+	bool control = cp < 0x20 || (cp >= 0x7f && cp < 0xa0), line = cp == 0x2028 || cp == 0x2029,
+	     order = (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
+
+	*shows = len && !control && !line && !order;
+	return len ? len : 1;
+}
+
+char *utf8_clean(char *s)
+{
+	size_t left = strlen(s);
+	char *to = s;
+
+	for (const char *from = s; left;) {
+		bool shows;
+		size_t n = utf8_shown(from, left, &shows);
+		if (shows)
+			memmove(to, from, n);
+		else
+			*to = strchr("\t\r\n", *from) ? ' ' : '?';
+		to += shows ? n : 1;
+		from += n;
+		left -= n;
+	}
+	*to = '\0';
+	return s;
 }

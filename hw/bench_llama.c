@@ -18,6 +18,7 @@
 #include "base/csv.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "hw/bench.h"
 
@@ -112,7 +113,7 @@ static bool parse_number(const char *text, double *out)
 	return number_parse(text, strlen(text), out);
 }
 
-/* A field of a name that is not in the table is passed over. text stays as long as the record. */
+/* A field of a name that is not in the table is passed over. */
 static int set_field(const struct bench_text *t, struct record *r, int line, const char *name, const char *text,
 	struct err *err)
 {
@@ -122,7 +123,7 @@ static int set_field(const struct bench_text *t, struct record *r, int line, con
 	if (!f)
 		return 0;
 	if (f->text) {
-		*(const char **)((char *)r + f->offset) = text;
+		*(const char **)((char *)r + f->offset) = utf8_clean(arena_strdup(t->a, text));
 		return 0;
 	}
 	double *number = (double *)((char *)r + f->offset);

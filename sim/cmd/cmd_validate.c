@@ -12,6 +12,8 @@
 #include "sim/cmd/cmd_validate.h"
 #include "sim/run/leave_out.h"
 
+#define NOTED_TWINS 5
+
 static void usage(void)
 {
 	puts("usage: offsim validate CORPUS.csv [--tier A,B] [--engine NAME] [-j N] [--max-median SHARE] [--json]\n"
@@ -208,6 +210,21 @@ static int no_rows(const struct args *args, const struct validate *v)
 		engine ? engine : "", engine ? suggest_text(&near, text, sizeof(text)) : "");
 }
 
+/* Ids are what reasons and others' tables go by. */
+static void note_twins(const struct validate *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n; i++) {
+		if (v->row[i].twin_line == 0 || n++ >= NOTED_TWINS)
+			continue;
+		fprintf(stderr, "offsim: note: %s: the id '%s' is that of line %d too; both rows count\n", v->row[i].where, v->row[i].id,
+			v->row[i].twin_line);
+	}
+	if (n > NOTED_TWINS)
+		fprintf(stderr, "offsim: note: and %zu rows more have the id of another\n", n - NOTED_TWINS);
+}
+
 static int validate(const struct args *args, struct arena *a)
 {
 	const struct validate_options *o = &args->o;
@@ -216,6 +233,7 @@ static int validate(const struct args *args, struct arena *a)
 
 	if (validate_run(args->file, o, a, &v, &err))
 		return cmd_fail(&err);
+	note_twins(&v);
 	if (validate_show(&v, &args->show, a, &err))
 		return cmd_fail(&err);
 	if (v.n_scored == 0 && o->machine)

@@ -169,7 +169,7 @@ static int read_reasons(const char *path, const struct validate *v, struct reaso
 	if (csv_open(&csv, path, columns, 2, a, err))
 		return -1;
 	while ((more = csv_next(&csv, f, err)) > 0) {
-		struct reason reason = {arena_strndup(a, f[0].text, f[0].len), arena_strndup(a, f[1].text, f[1].len)};
+		struct reason reason = {csv_text(&f[0], a), csv_text(&f[1], a)};
 		bool known = false;
 		for (size_t i = 0; i < v->n && !known; i++)
 			known = is_of(&reason, &v->row[i]);

@@ -36,6 +36,7 @@ struct validate_row {
 	/* what is run */
 	const char *scenario; /* its text; NULL when skipped */
 	const char *where;    /* "FILE:LINE" of the row */
+	int twin_line;        /* of the first row that has the same id; 0: it is the first */
 	enum result_field_id field; /* of its result */
 	double scale;               /* times this is in the row's own unit */
 };

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/csv.h"
+#include "base/intern.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "hw/probe_part.h"
@@ -610,16 +611,21 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 	struct csv csv;
 	struct csv_field f[COL_N];
 	struct probe_library library;
+	struct intern ids;
+	struct {
+		VEC(int);
+	} first = {0}; /* line of the first row of each */
 	struct suggest near;
 	char text[128];
 	int more;
 
+	intern_init(&ids, a);
 	if (probe_library_open(&library, a, err) || csv_open_some(&csv, path, columns, COL_N, COL_N - COL_NOTES, a, err))
 		return -1;
 	while ((more = csv_next(&csv, f, err)) > 0) {
 		struct source_row src;
 		for (int c = 0; c < COL_N; c++)
-			src.at[c] = f[c].text ? arena_strndup(a, f[c].text, f[c].len) : "";
+			src.at[c] = csv_text(&f[c], a);
 
 		bool known;
 		struct validate_row row = {
@@ -643,6 +649,11 @@ static int read_rows(const char *path, const struct validate_options *o, struct 
 		if (!number_parse(src.at[COL_VALUE], strlen(src.at[COL_VALUE]), &row.measured) || row.measured < LEAST_VALUE ||
 			row.measured > 1 / LEAST_VALUE)
 			return csv_error(&csv, &f[COL_VALUE], err, "'%s' is no measured value", src.at[COL_VALUE]);
+		uint32_t number = intern_add(&ids, row.id, strlen(row.id));
+		if (number < first.n)
+			row.twin_line = first.at[number];
+		else
+			VEC_PUSH(&first, a, csv.line);
 		row.field = field_of(row.metric);
 		row.scored = *row.tier && strchr(o->tiers, row.tier[0]);
 		row.identity = "";

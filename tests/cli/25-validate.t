@@ -148,7 +148,42 @@ bad_rows() {
 	row a alpha 240 | sed 's/,,1,512/,q9_0,1,512/' | corpus && validate && grep -q "error: .*'q9_0'" "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
 
+bad_header() { # the nearest name, where it stands; also of columns that may be missing
+	five && sed -i '1s/prompt_len/promt_len/' "$tmp/corpus.csv" &&
+		refuses 2 "corpus.csv:1:128: unknown column 'promt_len'; did you mean 'prompt_len'?" || return 1
+	five && sed -i '1s/$/,nots/; 2,$s/$/,/' "$tmp/corpus.csv" && refuses 2 "unknown column 'nots'; did you mean 'notes'?" || return 1
+	five && sed -i '1s/$/,colour/; 2,$s/$/,red/' "$tmp/corpus.csv" && validate
+}
+
+# What a file says moves no cursor, whichever text of it is shown; JSON has every row.
+controls() {
+	bad=$(printf '\033[2Jx\302\233\377')
+	{ row "a$bad" "g$bad" 240; row b beta 240 '-ngl 99' decode_tok_s "A$bad"; row c beta 1; row d beta 2; } |
+		sed "s/^c,\(.*\)llama.cpp/c,\1vllm$bad/; s/^d,\(.*\)qwen2.5-3b/d,\1qwen$bad/" | corpus
+	printf 'row,reason\na%s,hot%s\n' "$bad" "$bad" >"$tmp/why.csv"
+	for how in '' '--worst 4' '--worst 4 --markdown' --json; do
+		case $how in --worst*) set -- --reasons "$tmp/why.csv" ;; *) set -- ;; esac
+		# shellcheck disable=SC2086
+		validate $how "$@" && ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177\233\377]')" "$tmp/out" "$tmp/err" || { cat -v "$tmp/out" "$tmp/err"; return 1; }
+	done
+	[ "$(grep -c '"id": "' "$tmp/out")" -eq 4 ] || return 1
+	printf '[{"model_type": "qwen2 %s", "model_n_params": 1, "n_prompt": 0, "n_gen": 1, "avg_ts": 9.5}]' '\u001b[2J' >"$tmp/bench.json"
+	"$OFFSIM" validate "$tmp/bench.json" --machine cpu-epyc9654 >"$tmp/out" 2>&1
+	grep -qF 'qwen2 ?[2J' "$tmp/out" && ! LC_ALL=C grep -q "$(printf '\033')" "$tmp/out" || { cat -v "$tmp/out"; return 1; }
+}
+
+twins() { # named, and both count
+	five && row near beta 90 >>"$tmp/corpus.csv" && validate && grep -q '^5 of 5 rows' "$tmp/out" &&
+		grep -qxF "offsim: note: $tmp/corpus.csv:7: the id 'near' is that of line 2 too; both rows count" "$tmp/err" &&
+		[ "$(wc -l <"$tmp/err")" -eq 1 ] || { cat "$tmp/err"; return 1; }
+	for i in 1 2 3 4 5 6 7 8; do row near beta 90; done | corpus
+	validate && grep -qxF 'offsim: note: and 2 rows more have the id of another' "$tmp/err"
+}
+
 ok 'bad rows' bad_rows
+ok 'a misspelt header' bad_header
+ok 'control characters' controls
+ok 'two rows of one id' twins
 ok 'an error is not negative' refuses 2 "--max-median is an error" --max-median -1
 ok 'worst: by times off, either way' worst
 ok 'reasons: of rows and of groups' reasons

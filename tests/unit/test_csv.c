@@ -437,6 +437,58 @@ START_TEST(no_file)
 END_TEST
 
 /* Columns behind the required ones may be missing; their fields have no text, in every row. */
+/* Of names of the header the nearest to one that is missing, where it stands; but not to one that may be missing, unless
+   the reader says so. */
+START_TEST(a_misspelt_column)
+{
+	static const char *const wanted[] = {"prompt_len", "depth", "notes"};
+	static const struct {
+		const char *text;
+		int n_optional, line, col; /* line 0: taken */
+		const char *message;
+	} cases[] = {
+		{"depth,notes,promt_len\n", 0, 1, 13, "unknown column 'promt_len'; did you mean 'prompt_len'?"},
+		{"\n\"dpeth\",Prompt-Len\n", 1, 2, 9, "unknown column 'Prompt-Len'; did you mean 'prompt_len'?"},
+		{"prompt_len,dept,depths\n", 1, 1, 17, "unknown column 'depths'; did you mean 'depth'?"},
+		{"prompt_len,depth,note\n", 1, 1, 18, "unknown column 'note'; did you mean 'notes'?"},
+		{"prompt_len,depth,remarks\n", 1, 0, 0, ""},
+		{"prompt_len,depth,notes,note\n", 1, 0, 0, ""},
+		{"prompt_len,depths\n", 2, 1, 12, "unknown column 'depths'; did you mean 'depth'?"},
+		{"tokens,depth,notes\n", 0, 1, 1, "the header has no column 'prompt_len'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct opened o = {0};
+		char text[64];
+		arena_init(&o.arena, NULL, NULL);
+		test_file(o.path, cases[i].text, strlen(cases[i].text));
+		o.rc = csv_open_some(&o.csv, o.path, wanted, 3, (size_t)cases[i].n_optional, &o.arena, &o.err);
+		ck_assert_msg(o.rc == (cases[i].line ? -1 : 0), "case %zu: %s", i, o.err.msg);
+		if (cases[i].line)
+			assert_err_at(o, cases[i].line, cases[i].col, cases[i].message);
+		/* Of others' files, which have columns of all kinds. */
+		strcpy(text, cases[i].text);
+		o.rc = csv_begin(&o.csv, o.path, text, strlen(text), wanted, 3, 0, &o.arena, &o.err);
+		ck_assert_msg(o.rc == 0, "case %zu: %s", i, o.err.msg);
+		unlink(o.path);
+		done(&o);
+	}
+}
+END_TEST
+
+START_TEST(a_field_that_may_be_shown)
+{
+	struct opened o;
+
+	open_text(&o, "a,b,c\n\"x\x1b[31m\ty\n\",\xe2\x80\xae\xc3\xa9\xff,\n", 3);
+	assert_row(o, 2);
+	ck_assert_str_eq(csv_text(&o.f[0], &o.arena), "x?[31m y ");
+	ck_assert_str_eq(csv_text(&o.f[1], &o.arena), "?\xc3\xa9?");
+	ck_assert_str_eq(csv_text(&(struct csv_field){0}, &o.arena), "");
+	done(&o);
+}
+END_TEST
+
 START_TEST(columns_that_may_be_missing)
 {
 	struct opened o = {0};
@@ -461,5 +513,6 @@ END_TEST
 
 TEST_MAIN("csv", rows_and_fields, columns_in_any_order_others_passed_over, quotes, line_ends,
 	empty_lines_are_no_rows, line_feeds_in_quotes, a_header_of_several_lines, a_missing_column,
-	a_column_twice, too_few_and_too_many_fields, stray_quotes, errors_of_the_caller, any_bytes, by_lines, bad_lines, columns_that_may_be_missing,
+	a_column_twice, too_few_and_too_many_fields, stray_quotes, errors_of_the_caller, any_bytes, by_lines, bad_lines, columns_that_may_be_missing, a_misspelt_column,
+	a_field_that_may_be_shown,
 	no_file)
