@@ -8,16 +8,21 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/intern.h"
 #include "base/number.h"
 #include "base/vec.h"
 #include "sim/run/record.h"
 #include "sim/run/run.h"
+#include "sim/store/claims.h"
 
 #define MAX_AXES 16
 #define MAX_VALUES 100000
 #define MAX_POINTS UINT64_C(100000000)
 /* How many done points may wait for the writer, for each worker. */
 #define WAITING_PER_WORKER 16
+/* For a point that another sweep has claimed; then it is simulated here too. */
+#define PATIENCE_S 10.0
+#define LOOK_AGAIN_NS 20000000
 
 /* ---- the grid ---- */
 
@@ -90,19 +95,33 @@ int sweep_parse(const struct yaml_node *node, struct arena *a, struct sweep *out
 
 /* ---- one point ---- */
 
-enum point_state { POINT_DONE, POINT_SKIPPED, POINT_OTHER_SHARD, POINT_FAILED, POINT_LOST };
+enum point_state { POINT_DONE, POINT_SKIPPED, POINT_CLAIMED, POINT_OTHER_SHARD, POINT_FAILED, POINT_LOST };
 
 /* What a worker hands to the writer: rows in an arena of their own. */
 struct point {
 	struct arena arena;
 	enum point_state state;
+	const char *key; /* NULL where it cannot be loaded */
+	bool claimed;    /* by this process */
 	struct store_run rows;
 	struct err err; /* POINT_LOST: not the point's own fault, so the sweep ends */
+};
+
+struct points {
+	VEC(uint64_t);
 };
 
 struct job {
 	const struct sweep *sweep;
 	const struct sweep_options *options;
+	const struct points *order; /* which points; NULL: all */
+	uint64_t n;                 /* how many */
+	struct points *left;        /* what others have claimed goes here; NULL: is waited for */
+	struct claims *claims;
+	struct intern own; /* keys that this process has stored */
+	struct store *reader; /* under its lock: what others have stored by now */
+	pthread_mutex_t reader_lock;
+	atomic_bool impatient; /* another has not stored what it claims in all the time there is */
 	const char **known; /* keys that are stored, ascending */
 	size_t n_known;
 	atomic_uint_fast64_t next;
@@ -158,6 +177,50 @@ static bool is_known(const struct job *job, const char *key)
 	return job->n_known && bsearch(&key, job->known, job->n_known, sizeof(*job->known), compare_keys);
 }
 
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int is_stored(struct job *job, const char *key, bool *stored, struct err *err)
+{
+	pthread_mutex_lock(&job->reader_lock);
+	int rc = store_has(job->reader, key, stored, err);
+	pthread_mutex_unlock(&job->reader_lock);
+	return rc;
+}
+
+static bool is_over(const struct job *job)
+{
+	return atomic_load(&job->stop) || (job->options->interrupted && *job->options->interrupted);
+}
+
+/* Whether the point is for this process to simulate (POINT_DONE), done by another, or claimed by it. */
+static int claim(struct job *job, struct point *p, struct err *err)
+{
+	const struct timespec while_ns = {.tv_nsec = LOOK_AGAIN_NS};
+	double began_s = now_s();
+	bool mine, stored;
+
+	for (;;) {
+		mine = claims_take(job->claims, p->key);
+		/* Looked up after the claim: what another has given up is stored. */
+		if (is_stored(job, p->key, &stored, err))
+			return -1;
+		if (mine || stored || job->left || is_over(job) || atomic_load(&job->impatient))
+			break;
+		if (now_s() - began_s > PATIENCE_S)
+			atomic_store(&job->impatient, true);
+		nanosleep(&while_ns, NULL);
+	}
+	p->claimed = mine;
+	p->state = stored ? POINT_SKIPPED : mine || !job->left ? POINT_DONE : POINT_CLAIMED;
+	return 0;
+}
+
 static bool in_shard(const struct job *job, const char *key)
 {
 	return strtoull(key, NULL, 16) % job->options->n_shards + 1 == job->options->shard;
@@ -203,17 +266,25 @@ static struct point *run_point(struct job *job, uint64_t i)
 		fail_point(job, p, set, n, &err);
 		return p;
 	}
+	p->key = s->key;
 	if (!in_shard(job, s->key)) {
 		p->state = POINT_OTHER_SHARD;
 	} else if (is_known(job, s->key)) {
 		p->state = POINT_SKIPPED;
-	} else if (run_scenario(s, &ro, &p->arena, r, NULL, &err)) {
+	} else if (claim(job, p, &err)) {
+		p->state = POINT_LOST;
+		p->err = err;
+	} else if (p->state == POINT_DONE && run_scenario(s, &ro, &p->arena, r, NULL, &err)) {
 		fail_point(job, p, set, n, &err);
-	} else {
-		p->state = POINT_DONE;
+	} else if (p->state == POINT_DONE) {
 		p->rows = record_rows(s, r, &p->arena);
 	}
 	return p;
+}
+
+static uint64_t number_of(const struct job *job, uint64_t i)
+{
+	return job->order ? job->order->at[i] : i;
 }
 
 static void *work(void *ctx)
@@ -221,8 +292,8 @@ static void *work(void *ctx)
 	struct job *job = ctx;
 	uint64_t i;
 
-	while (!atomic_load(&job->stop) && (i = atomic_fetch_add(&job->next, 1)) < job->sweep->n_points) {
-		struct point *p = run_point(job, i);
+	while (!atomic_load(&job->stop) && (i = atomic_fetch_add(&job->next, 1)) < job->n) {
+		struct point *p = run_point(job, number_of(job, i));
 		pthread_mutex_lock(&job->lock);
 		while (i >= job->written + job->window && !atomic_load(&job->stop))
 			pthread_cond_wait(&job->changed, &job->lock);
@@ -242,14 +313,22 @@ static void *work(void *ctx)
 
 /* ---- the writer ---- */
 
-static int write_point(struct store *store, struct point *p, struct sweep_progress *progress, struct err *err)
+/* Two points of a grid may be one run: whether the second was begun before the first was stored makes no difference here. */
+static bool is_own(struct job *job, const struct point *p)
+{
+	return p->key && intern_find(&job->own, p->key, strlen(p->key)) != INTERN_NONE;
+}
+
+static int write_point(struct job *job, struct store *store, struct point *p, struct sweep_progress *progress, struct err *err)
 {
 	switch (p->state) {
 	case POINT_OTHER_SHARD:
 		progress->points--;
 		return 0;
 	case POINT_SKIPPED:
-		progress->skipped++;
+		*(is_own(job, p) ? &progress->done : &progress->skipped) += 1;
+		return 0;
+	case POINT_CLAIMED:
 		return 0;
 	case POINT_LOST:
 		*err = p->err;
@@ -259,6 +338,7 @@ static int write_point(struct store *store, struct point *p, struct sweep_progre
 		break;
 	case POINT_DONE:
 		progress->done++;
+		intern_add(&job->own, p->key, strlen(p->key));
 		break;
 	}
 	return store_put(store, &p->rows, err);
@@ -289,25 +369,21 @@ static struct point *next_point(struct job *job, uint64_t i)
 	return p;
 }
 
-static double now_s(void)
+static int write_points(struct job *job, struct store *store, double began_s, struct sweep_progress *progress, struct arena *a,
+	struct err *err)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static int write_points(struct job *job, struct store *store, struct sweep_progress *progress, struct err *err)
-{
-	double began_s = now_s();
 	int rc = 0;
 
-	for (uint64_t i = 0; rc == 0 && i < job->sweep->n_points; i++) {
+	for (uint64_t i = 0; rc == 0 && i < job->n; i++) {
 		struct point *p = next_point(job, i);
 		if (!p)
 			return err_set(err, ERR_INTERRUPTED,
 				"interrupted; what was done is stored, the same command goes on from there");
-		rc = write_point(store, p, progress, err);
+		rc = write_point(job, store, p, progress, err);
+		if (p->state == POINT_CLAIMED)
+			VEC_PUSH(job->left, a, number_of(job, i));
+		if (p->claimed)
+			claims_give(job->claims, p->key);
 		arena_release(&p->arena);
 		free(p);
 		progress->wall_s = now_s() - began_s;
@@ -345,34 +421,64 @@ static void add_key(void *ctx, const char *key)
 	VEC_PUSH(keys, keys->arena, arena_strdup(keys->arena, key));
 }
 
+/* Simulates and stores the points of an order (NULL: all); those that others have claimed are left, where left is given. */
+static int run_pass(struct job *job, const struct points *order, struct points *left, struct store *store, double began_s,
+	struct sweep_progress *progress, struct arena *a, struct err *err)
+{
+	pthread_t *thread = arena_array(a, pthread_t, job->options->workers);
+	unsigned n_threads = 0;
+
+	job->order = order;
+	job->left = left;
+	job->n = order ? order->n : job->sweep->n_points;
+	job->written = 0;
+	atomic_store(&job->next, 0);
+	atomic_store(&job->stop, false);
+	job->done = arena_array(a, struct point *, job->window);
+	pthread_mutex_init(&job->lock, NULL);
+	pthread_cond_init(&job->changed, NULL);
+	while (n_threads < job->options->workers && pthread_create(&thread[n_threads], NULL, work, job) == 0)
+		n_threads++;
+	int rc = n_threads ? write_points(job, store, began_s, progress, a, err) : err_set(err, ERR_IO, "cannot start a thread");
+	stop_workers(job, thread, n_threads);
+	pthread_cond_destroy(&job->changed);
+	pthread_mutex_destroy(&job->lock);
+	return rc;
+}
+
+static int run_passes(struct job *job, struct store *store, struct sweep_progress *progress, struct arena *a, struct err *err)
+{
+	struct points left = {0};
+	double began_s = now_s();
+
+	if (run_pass(job, NULL, &left, store, began_s, progress, a, err))
+		return -1;
+	return left.n ? run_pass(job, &left, NULL, store, began_s, progress, a, err) : 0;
+}
+
 int sweep_run(const struct sweep *s, const struct sweep_options *o, struct sweep_progress *out, struct err *err)
 {
 	struct arena arena;
 	struct store *store;
-	struct job job = {.sweep = s, .options = o, .window = (uint64_t)o->workers * WAITING_PER_WORKER};
+	struct claims claims;
+	struct job job = {.sweep = s, .options = o, .window = (uint64_t)o->workers * WAITING_PER_WORKER, .claims = &claims};
 
 	*out = (struct sweep_progress){.points = s->n_points};
 	if (store_open(o->db, &store, err))
 		return -1;
 	arena_init(&arena, on_no_memory, NULL);
 	struct keys keys = {.arena = &arena};
-	int rc = store_keys(store, add_key, &keys, err);
+	int rc = store_keys(store, add_key, &keys, err) || store_open(o->db, &job.reader, err) ? -1 : 0;
 	if (rc == 0) {
-		pthread_t *thread = arena_array(&arena, pthread_t, o->workers);
-		unsigned n_threads = 0;
-
 		job.known = keys.at;
 		job.n_known = keys.n;
-		job.done = arena_array(&arena, struct point *, job.window);
-		pthread_mutex_init(&job.lock, NULL);
-		pthread_cond_init(&job.changed, NULL);
-		while (n_threads < o->workers && pthread_create(&thread[n_threads], NULL, work, &job) == 0)
-			n_threads++;
-		rc = n_threads ? write_points(&job, store, out, err) :
-				 err_set(err, ERR_IO, "cannot start a thread");
-		stop_workers(&job, thread, n_threads);
-		pthread_cond_destroy(&job.changed);
-		pthread_mutex_destroy(&job.lock);
+		intern_init(&job.own, &arena);
+		claims_open(&claims, o->db, &arena);
+		pthread_mutex_init(&job.reader_lock, NULL);
+		rc = run_passes(&job, store, out, &arena, err);
+		pthread_mutex_destroy(&job.reader_lock);
+		claims_close(&claims);
+		rc = store_close(job.reader, rc ? NULL : err) || rc ? -1 : 0;
 	}
 	arena_release(&arena);
 	return store_close(store, rc ? NULL : err) || rc ? -1 : 0;

@@ -7,6 +7,9 @@
  *
  * So the database is the same whatever the number of workers. A point whose key is stored already is skipped:
  * a sweep that was stopped goes on where it was. A point that fails is a row with its message, never a stop.
+ *
+ * Several sweeps may fill one database at once. What another has claimed (sim/store/claims.h) is left to it until all else
+ * is done; what is not stored by then is waited for, and simulated here when nothing comes.
  */
 #ifndef SIM_RUN_SWEEP_H
 #define SIM_RUN_SWEEP_H

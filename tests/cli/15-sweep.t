@@ -77,7 +77,42 @@ refused() { # TEXT SED
 	[ $? -eq 2 ] && grep -qF -e "$1" "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
 
+# Two at once simulate each point once between them, also when one dies; of their claims nothing is left.
+number() { # NAME FILE...: the sum of a number of sweep --json
+	awk -F"\"$1\": " '{ sum += $2 } END { print sum }' "$tmp/first" "$tmp/second"
+}
+two_at_once() {
+	sed 's/flags.ngl:/workload.prompt: 64..79, &/' "$tmp/s.yaml" >"$tmp/wide.yaml"
+	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/alone.db" >/dev/null || return 1
+	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/two.db" -j 2 --json >"$tmp/first" &
+	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/two.db" -j 1 --json >"$tmp/second" && wait $! || return 1
+	[ "$(number done)" -eq $((16 * points)) ] && [ "$(number skipped)" -eq $((16 * points)) ] || { cat "$tmp/first" "$tmp/second"; return 1; }
+	rows "$tmp/alone.db" >"$tmp/alone.rows"
+	rows "$tmp/two.db" | cmp - "$tmp/alone.rows" && [ ! -e "$tmp/two.db-claims" ]
+}
+one_of_two_killed() {
+	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/dead.db" -j 2 >/dev/null 2>&1 &
+	first=$!
+	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/dead.db" -j 2 >/dev/null &
+	sleep 0.1
+	kill -9 $first
+	wait $! && rows "$tmp/dead.db" | cmp - "$tmp/alone.rows" && [ ! -e "$tmp/dead.db-claims" ]
+}
+no_room_for_claims() { # then work may be done twice, and that is all
+	mkdir "$tmp/c.db-claims" && sweep --db "$tmp/c.db" >/dev/null && rows "$tmp/c.db" | cmp - "$tmp/j1.rows"
+}
+one_run_twice() { # points of one key count as simulated, however early the first was stored
+	sed 's/, 8\]/, 3, 3]/' "$tmp/s.yaml" >"$tmp/same.yaml"
+	for j in 1 3; do
+		"$OFFSIM" sweep "$tmp/same.yaml" --db "$tmp/same$j.db" -j $j --json | grep -q '"points": 48, "done": 48, "skipped": 0,' || return 1
+	done
+}
+
 ok 'the same rows at any -j' same_at_any_j
+ok 'two at once' two_at_once
+ok 'two at once, one killed' one_of_two_killed
+ok 'without claims' no_room_for_claims
+ok 'points of one key' one_run_twice
 ok 'every point is there' counts j1 $points
 ok 'the first swept key is first' test "$(query j1 "select distinct name from run_param where position = 0")" = flags.ngl
 ok 'what is there is skipped' skips
