@@ -302,7 +302,8 @@ static int name_x(struct work *w, struct err *err)
 	}
 	if (w->n_names > CURVES_NAMES_MAX)
 		return err_set(err, ERR_USAGE,
-			"'%s' takes %zu values that are not all numbers; an x axis has room for %d names",
+			"'%s' takes %zu values that are not all numbers; an x axis has room for %d names; choose "
+			"another with --x, or draw a database with fewer runs",
 			w->t.key[w->x].name, w->n_names, CURVES_NAMES_MAX);
 	w->name = arena_array(w->a, const char *, w->n_names);
 	for (size_t i = 0; i < w->n_names; i++) {

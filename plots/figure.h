@@ -31,6 +31,7 @@ struct figure {
 	bool numbered;    /* x_label says which name is which number */
 	size_t more_rows; /* that the label of the x axis takes beyond one, or the key beyond two */
 	size_t x_column;  /* at which the last of them ends */
+	const char *idle;     /* memories that are not drawn, for nothing of the model is in them; NULL: none */
 	const char *left_out; /* what there was no room for, for people; NULL: nothing */
 };
 

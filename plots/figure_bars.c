@@ -145,6 +145,7 @@ static void add_labels(struct figure *f, const struct bars *b)
 struct item {
 	const char *name;
 	double weight; /* the least go when there are too many */
+	bool in_use;   /* of a memory: by the model */
 };
 
 struct items {
@@ -156,7 +157,7 @@ static struct item *item_of(struct items *list, const char *name, struct arena *
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->at[i].name, name) == 0)
 			return &list->at[i];
-	VEC_PUSH(list, a, ((struct item){name, 0}));
+	VEC_PUSH(list, a, ((struct item){name, 0, false}));
 	return &list->at[list->n - 1];
 }
 
@@ -183,6 +184,11 @@ static void sort_by_name(struct items *list)
 	}
 }
 
+static const char *add_name(struct figure *f, const char *list, const char *name)
+{
+	return list ? arena_printf(f->arena, "%s, %s", list, name) : name;
+}
+
 /* Keeps the n heaviest of those above least; names of others above it are told in f->left_out. */
 static void keep_heaviest(struct figure *f, struct items *list, size_t n, double least)
 {
@@ -190,8 +196,7 @@ static void keep_heaviest(struct figure *f, struct items *list, size_t n, double
 	while (list->n && !(list->at[list->n - 1].weight > least))
 		list->n--;
 	for (size_t i = n; i < list->n; i++)
-		f->left_out = arena_printf(f->arena, "%s%s%s", f->left_out ? f->left_out : "",
-			f->left_out ? ", " : "", list->at[i].name);
+		f->left_out = add_name(f, f->left_out, list->at[i].name);
 	if (list->n > n)
 		list->n = n;
 }
@@ -307,6 +312,26 @@ static void add_memory_panel(struct figure *f, const struct bars *b, const struc
 		unit == GIB ? "GiB" : "MiB", axis->written / unit);
 }
 
+/* Contexts and reserves of GPUs that compute nothing take a panel each and say nothing; unless there is no more. */
+static void drop_idle(struct figure *f, struct items *memories)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < memories->n; i++)
+		n += memories->at[i].in_use;
+	if (!n)
+		return;
+	n = 0;
+	sort_by_name(memories);
+	for (size_t i = 0; i < memories->n; i++) {
+		if (memories->at[i].in_use)
+			memories->at[n++] = memories->at[i];
+		else if (memories->at[i].weight > 0)
+			f->idle = add_name(f, f->idle, memories->at[i].name);
+	}
+	memories->n = n;
+}
+
 int figure_memory(struct figure *f, struct err *err)
 {
 	struct items memories = {0};
@@ -320,9 +345,12 @@ int figure_memory(struct figure *f, struct err *err)
 			return -1;
 		for (size_t m = 0; m < run[i].n; m++) {
 			struct item *item = item_of(&memories, run[i].at[m].name, f->arena);
-			item->weight = fmax(item->weight, used_bytes(&run[i].at[m]));
+			const struct query_memory *at = &run[i].at[m];
+			item->weight = fmax(item->weight, used_bytes(at));
+			item->in_use = item->in_use || used_bytes(at) > at->used[QUERY_OVERHEAD] || overflows(at);
 		}
 	}
+	drop_idle(f, &memories);
 	keep_heaviest(f, &memories, PANELS_MAX, 0);
 	if (!memories.n)
 		return err_set(err, ERR_INPUT, "no run in '%s' says what lies in its memories",

@@ -159,6 +159,7 @@ static struct plot_summary summarise(const struct figure *f)
 		.n_no_x = f->c.n_no_x,
 		.x = f->c.x,
 		.mixed = f->c.mixed,
+		.idle = f->idle,
 		.left_out = f->left_out,
 	};
 }

@@ -55,6 +55,7 @@ struct plot_summary {
 	size_t n_no_fit, n_failed, n_no_x; /* runs left out */
 	const char *x;                     /* the key */
 	const char *mixed; /* keys that differ between runs drawn at one place; NULL: none fall together */
+	const char *idle;     /* memories that hold no more than overhead in any run, and are not drawn; NULL: none */
 	const char *left_out; /* what else there was no room for; NULL: nothing */
 	const char *again; /* the command that draws it from what was kept, or NULL; set on failure too */
 };

@@ -71,6 +71,8 @@ static void report(const struct plot_summary *s)
 	left_out(s->n_no_fit, "do not fit in memory", "");
 	left_out(s->n_failed, "failed or have no such value", "");
 	left_out(s->n_no_x, "have no ", s->x);
+	if (s->idle)
+		fprintf(stderr, "offsim: plot: not drawn, as they hold overhead alone: %s\n", s->idle);
 	if (s->left_out)
 		fprintf(stderr, "offsim: plot: no room for %s\n", s->left_out);
 	if (!s->mixed)

@@ -215,6 +215,17 @@ one_run() {
 ok 'one run' one_run
 rm -f "$out/f.svg"
 
+idle() { # GPUs that compute nothing have no panel; RAM has, in whichever run it is used
+	"$OFFSIM" run scenarios/headline.yaml --db "$tmp/idle.db" --set machine=server-8xh100 || return 1
+	plot 0 memory --db "$tmp/idle.db" -o "$out/f.svg" || return 1
+	stderr_has 'not drawn, as they hold overhead alone: gpu1, gpu2, gpu3, gpu4, gpu5, gpu6, gpu7, ram' &&
+		grep -qF 'gpu0 (GiB)' "$out/f.svg" && ! grep -qE '(gpu1|ram) \(' "$out/f.svg" || { cat "$tmp/stderr"; return 1; }
+	"$OFFSIM" run scenarios/headline.yaml --db "$tmp/idle.db" && plot 0 memory --db "$tmp/idle.db" -o "$out/f.svg" &&
+		grep -qF 'ram (GiB)' "$out/f.svg"
+}
+ok 'memories of overhead alone' idle
+rm -f "$out/f.svg"
+
 no_fit_only() {
 	fails 3 "$OFFSIM" run scenarios/headline.yaml --db "$tmp/nofit.db" --set flags.gpu-layers=80 || return 1
 	for kind in throughput latency utilisation; do
