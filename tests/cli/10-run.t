@@ -85,5 +85,21 @@ for command in run place sweep hw model flows plot; do
 done
 ok 'help keys has the flags of every engine' has 'flags.gpu-layers' "$OFFSIM" help keys
 ok 'help keys has the keys of machines' has 'gpu0' "$OFFSIM" help keys
+key_names() { # WORD...: the keys that help shows for these
+	"$OFFSIM" help keys "$@" | sed -n 's/^  \([a-z][^ ]*\) .*/\1/p' | sort -u | tr '\n' ' '
+}
+key_words() { # a part of a name, another name, a word of the text, an engine or a part of the keys as a whole
+	[ "$(key_names workload. depth)" = 'workload.depth ' ] || { key_names workload. depth; return 1; }
+	[ "$(key_names --n-gpu-layers)" = 'flags.ngl ' ] && [ "$(key_names vllm KV-CACHE)" = 'flags.kv-cache-dtype ' ] || return 1
+	[ "$(key_names scenario experts)" = 'routing routing.locality routing.trace ' ] || { key_names scenario experts; return 1; }
+	[ "$(key_names results prompt)" = 'prefill_tok_s ' ] || { key_names results prompt; return 1; }
+	key_names machine | grep -q 'machine.cpu0' && ! key_names machine | grep -q 'flags\|workload\|ttft'
+}
+ok 'help keys takes words' key_words
+ok 'the nearest word' tells "no key has 'workloda'; did you mean 'workload'?" "$OFFSIM" help keys workloda
+ok 'the nearest engine' tells "no key has 'vlm'; did you mean 'vllm'?" "$OFFSIM" help keys vlm
+ok 'words that no key has together' tells 'no key has all of these words' "$OFFSIM" help keys kv zipf
+ok 'which is bad usage' fails 2 "$OFFSIM" help keys hysteresis
+ok 'help of one command' tells 'expected one command, not 2' "$OFFSIM" help run place
 ok 'no command is a usage error' fails 2 "$OFFSIM"
 finish
