@@ -215,6 +215,21 @@ ok '13: server: 11 times' between 10 "$(cpu $server 1 decode_tok_s) / $(accelera
 ok '13: 64 sequences: FlexGen first' between 1.7 "$(flexgen $server 64 decode_tok_s) / $(cpu $server 64 decode_tok_s)" 2.1
 ok '13: 64 sequences: llama.cpp as accelerate' between 0.9 "$(cpu $server 64 decode_tok_s) / $(accelerate $server 64 decode_tok_s)" 1.25
 
+# 14: hours for 250000 tokens
+hours() { echo "(250000 / $(at 14 "${3:-e2e_tok_s}" machine="$1" workload.batch="$2") / 3600)"; }
+ok '14: one at a time, not with offload' between 8 "min($(hours desktop-rtx5090-ddr5 1), $(hours desktop-rtx4090-ddr5 1), $(hours desktop-rtx3090-ddr4 1))" 20
+ok '14: but on two cards' between 4 "$(hours desktop-2xrtx3090-nvlink 1)" 5.6
+ok '14: an RTX 4090, one at a time: 23' between 19 "$(hours desktop-rtx4090-ddr5 1)" 27
+ok '14: four at once: 7.5' between 6.2 "$(hours desktop-rtx4090-ddr5 4)" 8.8
+ok '14: or after the night' between 8 "$(hours desktop-rtx4090-ddr5 4 e2e_tok_s_low80)" 12
+ok '14: sixteen at once, all are done' between 0 "max($(for machine in desktop-rtx3090-ddr4 desktop-rtx4090-ddr5 desktop-rtx5090-ddr5 \
+	desktop-2xrtx3090-nvlink cpu-epyc9654 dgx-spark mac-studio-m2-ultra; do printf '%s, ' "$(hours $machine 16)"; done) 0)" 8
+ok '14: offload before what holds it' between 0.7 "$(hours desktop-rtx4090-ddr5 16) / $(hours mac-studio-m2-ultra 16)" 1
+ok '14: thirty-two take longer' between 1.2 "$(hours desktop-rtx4090-ddr5 32) / $(hours desktop-rtx4090-ddr5 16)" 1.8
+ok '14: by the rule of 32 rows' between 0.9 "250000 / $(one 14 e2e_tok_s workload.batch=32 flags.op-offload-min=128) / 3600 / $(hours desktop-rtx4090-ddr5 16)" 1.15
+ok '14: two cards with more than they have room for' between 2 "$(hours desktop-2xrtx3090-nvlink 32) / $(hours desktop-2xrtx3090-nvlink 8)" 3.5
+ok '14: a DGX Spark has room' between 1.4 "$(hours dgx-spark 32)" 2.4
+
 # 15
 ok '15: A6000, 70B: published 14.58' between 0.8 "$(at 15 decode_tok_s model=llama-3-70b machine.gpu0=rtx-a6000) / 14.58" 1.2
 ok '15: RTX 4090, 70B: published 3.1' between 0.8 "$(at 15 decode_tok_s model=llama-3-70b machine.gpu0=rtx-4090) / 3.1" 1.2
