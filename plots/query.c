@@ -9,7 +9,7 @@
 #include "base/vec.h"
 
 #define APPLICATION_ID 0x6f666673 /* schema.sql */
-#define SCHEMA_VERSION 5          /* the one these queries were written for */
+#define SCHEMA_VERSION 6          /* the one these queries were written for */
 #define WAIT_MS 10000
 
 struct query {

@@ -12,8 +12,8 @@ static void usage(void)
 {
 	puts("usage: offsim explain SCENARIO.yaml [--set KEY=VALUE]... [--json]\n"
 	     "\n"
-	     "Simulates the scenario and says what sets the pace: the critical path by resource, how busy each one is,\n"
-	     "and what twice of each that matters would give. Nothing is stored.\n"
+	     "Simulates the scenario and says what sets the pace: the critical path by resource, of the whole run, its\n"
+	     "prefill and its decode, how busy each one is, and what twice of each that matters would give. Nothing is stored.\n"
 	     "\n"
 	     "      --set KEY=VALUE  override a key of the scenario ('offsim help keys' lists them)\n"
 	     "      --json           critical path, gains and sentences as one JSON document\n"
@@ -51,17 +51,27 @@ static void print_text(const struct scenario *s, const struct result *r, const s
 		printf("change: %s\n", why->change);
 }
 
+static json_t *share(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static void add_critical(json_t *list, const char *resource, double critical, const double critical_of[2])
+{
+	json_array_append_new(list,
+		json_pack("{s:s, s:f, s:o, s:o}", "resource", resource, "share", critical, "prefill_share",
+			share(critical_of[TRACE_PREFILL]), "decode_share", share(critical_of[TRACE_DECODE])));
+}
+
 static void print_json(const struct result *r, const struct run_why *why)
 {
 	json_t *root = json_object(), *critical = json_array(), *gains = json_array();
 
 	for (int i = 0; i < r->n_resources; i++)
 		if (r->resource[i].critical > 0)
-			json_array_append_new(critical, json_pack("{s:s, s:f}", "resource", r->resource[i].name, "share",
-								r->resource[i].critical));
+			add_critical(critical, r->resource[i].name, r->resource[i].critical, r->resource[i].critical_of);
 	if (r->critical_overhead > 0)
-		json_array_append_new(critical,
-			json_pack("{s:s, s:f}", "resource", "overhead", "share", r->critical_overhead));
+		add_critical(critical, "overhead", r->critical_overhead, r->critical_overhead_of);
 	for (int i = 0; i < why->n_gains; i++)
 		json_array_append_new(gains, json_pack("{s:s, s:f}", "resource", why->gain[i].resource, "factor",
 						     why->gain[i].factor));

@@ -164,21 +164,38 @@ void cmd_print_memory(const struct ledger *l)
 	}
 }
 
+static bool has_both_phases(const struct result *r)
+{
+	return isfinite(r->critical_overhead_of[TRACE_PREFILL]) && isfinite(r->critical_overhead_of[TRACE_DECODE]);
+}
+
+static void print_pace(double critical, const double critical_of[2], bool phases)
+{
+	printf(" %9.1f%%", 100 * critical);
+	if (phases)
+		printf(" %10.1f%% %9.1f%%", 100 * critical_of[TRACE_PREFILL], 100 * critical_of[TRACE_DECODE]);
+	putchar('\n');
+}
+
 void cmd_print_resources(const struct result *r)
 {
+	bool phases = has_both_phases(r);
 	char bytes[32];
 
-	printf("  %-16s %7s %12s %14s %10s\n", "resource", "busy", "utilisation", "bytes moved", "sets pace");
+	printf("  %-16s %7s %12s %14s %10s%s\n", "resource", "busy", "utilisation", "bytes moved", "sets pace",
+		phases ? "  of prefill  of decode" : "");
 	for (int i = 0; i < r->n_resources; i++) {
 		const struct result_resource *res = &r->resource[i];
 		if (res->busy <= 0)
 			continue;
-		printf("  %-16s %6.1f%% %11.1f%% %14s %9.1f%%\n", res->name, 100 * res->busy, 100 * res->utilisation,
-			isfinite(res->bytes) ? units_format(bytes, sizeof(bytes), res->bytes, UNIT_BYTES) : "",
-			100 * res->critical);
+		printf("  %-16s %6.1f%% %11.1f%% %14s", res->name, 100 * res->busy, 100 * res->utilisation,
+			isfinite(res->bytes) ? units_format(bytes, sizeof(bytes), res->bytes, UNIT_BYTES) : "");
+		print_pace(res->critical, res->critical_of, phases);
 	}
-	if (r->critical_overhead > 0.0005)
-		printf("  %-16s %7s %12s %14s %9.1f%%\n", "overhead", "", "", "", 100 * r->critical_overhead);
+	if (r->critical_overhead > 0.0005) {
+		printf("  %-16s %7s %12s %14s", "overhead", "", "", "");
+		print_pace(r->critical_overhead, r->critical_overhead_of, phases);
+	}
 	putchar('\n');
 }
 

@@ -73,7 +73,7 @@ static struct store_row memory_row(const struct ledger *l, int i, struct arena *
 }
 
 static struct store_row resource_row(const char *name, double busy, double utilisation, double bytes,
-	double critical, struct arena *a)
+	double critical, const double critical_of[2], struct arena *a)
 {
 	struct values v = {0};
 
@@ -82,6 +82,8 @@ static struct store_row resource_row(const char *name, double busy, double utili
 	real(&v, a, "utilisation", utilisation);
 	real(&v, a, "bytes", bytes);
 	real(&v, a, "critical", critical);
+	real(&v, a, "critical_prefill", critical_of[TRACE_PREFILL]);
+	real(&v, a, "critical_decode", critical_of[TRACE_DECODE]);
 	return row(&v);
 }
 
@@ -119,8 +121,8 @@ struct store_run record_rows(const struct scenario *s, const struct result *r, s
 		memory[i] = memory_row(&r->memory, i, a);
 	for (int i = 0; i < r->n_resources; i++)
 		resource[i] = resource_row(r->resource[i].name, r->resource[i].busy, r->resource[i].utilisation,
-			r->resource[i].bytes, r->resource[i].critical, a);
-	resource[r->n_resources] = resource_row("overhead", NAN, NAN, NAN, r->critical_overhead, a);
+			r->resource[i].bytes, r->resource[i].critical, r->resource[i].critical_of, a);
+	resource[r->n_resources] = resource_row("overhead", NAN, NAN, NAN, r->critical_overhead, r->critical_overhead_of, a);
 	return (struct store_run){
 		.key = r->key,
 		.run = run_row(s, r, a),

@@ -41,6 +41,7 @@ struct result_resource {
 	double utilisation;    /* mean rate over capacity */
 	double bytes;          /* moved; NAN for compute resources */
 	double critical;       /* share of total_s that it limited along the critical path */
+	double critical_of[2]; /* the same of one phase, by enum trace_phase; NAN where the run has none */
 };
 
 /* A cache of experts. */
@@ -63,6 +64,7 @@ struct result {
 	int n_caches;
 	struct result_cache cache[RESULT_MAX_CACHES]; /* nearest first */
 	double critical_overhead; /* share of total_s in launches and waits */
+	double critical_overhead_of[2]; /* of each phase */
 	double thumb_tok_s;    /* decode by the rule of thumb (place/estimate.h): to compare with; NAN without decode */
 	uint64_t events;       /* operations simulated */
 	double wall_s;         /* not part of what is compared */

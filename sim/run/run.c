@@ -414,6 +414,19 @@ static void share_out(struct tally *all)
 		charge[i] *= all->v[0] / sum;
 }
 
+/* What limits one phase alone. */
+static void fill_phase(const struct job *job, const struct outcome *o, enum trace_phase phase, struct result *r)
+{
+	struct tally t = tally_new(job->n_resources, job->arena);
+
+	tally_add(&t, 1, &o->phase[phase]);
+	share_out(&t);
+	double s = t.v[0] > 0 ? t.v[0] : NAN;
+	for (int i = 0; i < job->n_resources; i++)
+		r->resource[i].critical_of[phase] = tally_charge(&t)[i] / s;
+	r->critical_overhead_of[phase] = tally_charge(&t)[job->n_resources] / s;
+}
+
 static void fill_resources(const struct job *job, const struct platform *pf, const struct outcome *o,
 	struct result *r)
 {
@@ -437,6 +450,8 @@ static void fill_resources(const struct job *job, const struct platform *pf, con
 		res->critical = tally_charge(&all)[i] / total_s;
 	}
 	r->critical_overhead = tally_charge(&all)[job->n_resources] / total_s;
+	fill_phase(job, o, TRACE_PREFILL, r);
+	fill_phase(job, o, TRACE_DECODE, r);
 }
 
 /* Bytes of one decode step into the estimate. */

@@ -179,3 +179,31 @@ CREATE TABLE replay_operation (
 	PRIMARY KEY (key, executor, position),
 	FOREIGN KEY (key, executor) REFERENCES replay (key, executor) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
+
+-- version 6
+
+-- Shares of one phase's time that a resource limited, each summing to 1; NULL where the run has none, or is older.
+ALTER TABLE resource_use ADD COLUMN critical_prefill REAL;
+ALTER TABLE resource_use ADD COLUMN critical_decode REAL;
+
+-- As before; the pace of the prefill and that of the decode may be set by different resources.
+DROP VIEW throughput;
+CREATE VIEW throughput AS
+SELECT
+	r.key, r.model, r.quant, r.machine, r.engine, r.batch, r.prompt, r.generate, r.depth, r.fits,
+	r.decode_tok_s,
+	r.decode_tok_s_low80 AS low80,
+	r.decode_tok_s_high80 AS high80,
+	r.upper_bound_tok_s,
+	u.resource AS limited_by, -- the largest share of the critical path of the whole run
+	u.critical AS limited_share,
+	(SELECT w.resource FROM resource_use AS w WHERE w.key = r.key AND w.critical_decode > 0
+		ORDER BY w.critical_decode DESC, w.resource LIMIT 1) AS decode_limited_by,
+	(SELECT w.resource FROM resource_use AS w WHERE w.key = r.key AND w.critical_prefill > 0
+		ORDER BY w.critical_prefill DESC, w.resource LIMIT 1) AS prefill_limited_by
+FROM run AS r
+LEFT JOIN resource_use AS u ON u.key = r.key AND u.resource = (
+	SELECT w.resource FROM resource_use AS w
+	WHERE w.key = r.key AND w.critical > 0
+	ORDER BY w.critical DESC, w.resource LIMIT 1
+);

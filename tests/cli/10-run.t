@@ -59,6 +59,13 @@ misfit_is_stored() {
 }
 
 ok 'a run exits 0' run --no-db
+paces() { # of the run and of each of its phases, where it has two
+	"$OFFSIM" run "$tmp/s.yaml" --no-db 2>/dev/null | awk '$NF == "decode" { on = 1 } on && /%$/ { prefill += $(NF - 1); decode += $NF }
+		END { ok = on && prefill > 99.5 && prefill < 100.5 && decode > 99.5 && decode < 100.5; if (!ok) print prefill, decode; exit !ok }' &&
+		"$OFFSIM" explain "$tmp/s.yaml" --set workload.prompt=0 2>/dev/null | grep -q 'sets pace$' &&
+		"$OFFSIM" explain "$tmp/s.yaml" --set workload.prompt=0 --json 2>/dev/null | grep -q '"prefill_share": null'
+}
+ok 'what sets the pace of each phase' paces
 ok 'a run says why' has 'why:' run --no-db
 ok 'a run says what would change it' has 'change:' run --no-db
 ok 'a sweep is run at its base point, and that is said' tells 'base point' run --no-db

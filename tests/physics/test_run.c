@@ -161,6 +161,31 @@ START_TEST(shares_sum_to_one)
 }
 END_TEST
 
+/* Those of each phase sum to one as well, and by the phases' lengths they make those of the run, but for what was clamped. */
+START_TEST(shares_of_phases)
+{
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct result r = run(cases[i].text, cases[i].sets, i % 2);
+		double prefill = r.value[RESULT_TTFT_S] / r.value[RESULT_TOTAL_S];
+		double sum[2] = {r.critical_overhead_of[TRACE_PREFILL], r.critical_overhead_of[TRACE_DECODE]};
+
+		for (int k = 0; k < r.n_resources; k++) {
+			const double *of = r.resource[k].critical_of;
+			ck_assert(of[TRACE_PREFILL] >= 0 && of[TRACE_DECODE] >= 0);
+			sum[TRACE_PREFILL] += of[TRACE_PREFILL];
+			sum[TRACE_DECODE] += of[TRACE_DECODE];
+			double both = prefill * of[TRACE_PREFILL] + (1 - prefill) * of[TRACE_DECODE];
+			ck_assert_msg(fabs(both - r.resource[k].critical) < 1e-2, "case %zu, %s: %g and %g are not %g", i,
+				r.resource[k].name, of[TRACE_PREFILL], of[TRACE_DECODE], r.resource[k].critical);
+		}
+		assert_close(sum[TRACE_PREFILL], 1, 1e-9);
+		assert_close(sum[TRACE_DECODE], 1, 1e-9);
+	}
+	struct result decode = run(BASE "workload: {batch: 1, prompt: 0, generate: 30, depth: 500}\n", NULL, false);
+	ck_assert(isnan(decode.resource[0].critical_of[TRACE_PREFILL]) && isnan(decode.critical_overhead_of[TRACE_PREFILL]));
+}
+END_TEST
+
 START_TEST(broken_copy_unit_shows)
 {
 	/* A copy engine that does 1/37 of what it should: placement, bytes and closed-form bound are the same, so only
@@ -411,7 +436,7 @@ END_TEST
 
 TEST_MAIN("run", resident_step_is_bytes_over_bandwidth, rule_of_thumb_is_weights_over_datasheets,
 	streamed_step_is_bytes_over_link, host_step_is_bytes_over_dram,
-	prefill_is_arithmetic_over_flops, skipping_steps_agrees_with_all, no_run_beats_its_bound, shares_sum_to_one,
+	prefill_is_arithmetic_over_flops, skipping_steps_agrees_with_all, no_run_beats_its_bound, shares_sum_to_one, shares_of_phases,
 	broken_copy_unit_shows, all_rates_doubled_halves_all_times, more_memory_is_never_slower,
 	more_resident_layers_are_never_slower, batch_pays_for_streamed_layers_and_not_for_the_host,
 	cheaper_bytes_are_faster, what_does_not_fit_is_a_result, more_ram_never_stops_fitting, gains_are_what_a_faster_machine_gives,

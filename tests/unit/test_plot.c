@@ -264,7 +264,8 @@ START_TEST(too_many_names)
 	}
 	place_close(&p);
 	refuse_curves(&p, NULL, NULL, ERR_USAGE,
-		"'k' takes 61 values that are not all numbers; an x axis has room for 60 names");
+		"'k' takes 61 values that are not all numbers; an x axis has room for 60 names; choose another with "
+		"--x, or draw a database with fewer runs");
 	place_remove(&p);
 }
 END_TEST
@@ -417,11 +418,11 @@ START_TEST(refused_files)
 	place_close(&p);
 	raw_exec(p.db, "PRAGMA user_version = 1");
 	refuse_open(&p, p.db, arena_printf(&p.arena,
-		"'%s' is of an older offsim: it has schema version 1, this program reads 5; "
+		"'%s' is of an older offsim: it has schema version 1, this program reads 6; "
 		"the next 'offsim run' that stores into it brings it up to date", p.db));
-	raw_exec(p.db, "PRAGMA user_version = 6");
+	raw_exec(p.db, "PRAGMA user_version = 7");
 	refuse_open(&p, p.db, arena_printf(&p.arena,
-		"'%s' is of a newer offsim: it has schema version 6, this program reads 5", p.db));
+		"'%s' is of a newer offsim: it has schema version 7, this program reads 6", p.db));
 	raw_exec(p.db, "PRAGMA application_id = 3");
 	refuse_open(&p, p.db, arena_printf(&p.arena,
 		"'%s' is not a results database: it belongs to another program", p.db));

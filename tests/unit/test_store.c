@@ -110,11 +110,15 @@ static void put(struct store *s, int number, double decode)
 		{.column = "resource", .type = STORE_TEXT, .text = "gpu0.link.h2d"},
 		{.column = "bytes", .type = STORE_REAL, .real = 2.385e9},
 		{.column = "critical", .type = STORE_REAL, .real = 0.7},
+		{.column = "critical_prefill", .type = STORE_REAL, .real = 0.2},
+		{.column = "critical_decode", .type = STORE_REAL, .real = 0.9},
 	};
 	const struct store_value compute[] = {
 		{.column = "resource", .type = STORE_TEXT, .text = "gpu0.compute"},
 		{.column = "bytes", .type = STORE_REAL, .real = NAN},
 		{.column = "critical", .type = STORE_REAL, .real = 0.3},
+		{.column = "critical_prefill", .type = STORE_REAL, .real = 0.8},
+		{.column = "critical_decode", .type = STORE_REAL, .real = 0.1},
 	};
 	const struct store_value burst[] = {
 		{.column = "position", .type = STORE_COUNT, .count = 1},
@@ -201,7 +205,7 @@ START_TEST(stores_every_type)
 	const struct place p = place_new();
 
 	create(p.db, 1);
-	expect_sql(p.db, "PRAGMA user_version", "5");
+	expect_sql(p.db, "PRAGMA user_version", "6");
 	expect_sql(p.db, "PRAGMA application_id", "1868981875");
 	expect_sql(p.db, "PRAGMA journal_mode", "wal");
 	expect_sql(p.db, "SELECT key FROM run", "0000000000000000");
@@ -229,6 +233,7 @@ START_TEST(views)
 	create(p.db, 2);
 	expect_sql(p.db, "SELECT count(*) FROM throughput", "2");
 	expect_sql(p.db, "SELECT limited_by || ' ' || limited_share FROM throughput", "gpu0.link.h2d 0.7");
+	expect_sql(p.db, "SELECT decode_limited_by || ' ' || prefill_limited_by FROM throughput", "gpu0.link.h2d gpu0.compute");
 	expect_sql(p.db, "SELECT low80 FROM throughput", "2.1465");
 	expect_sql(p.db, "SELECT free_bytes || ' ' || used_percent FROM memory_fit", "-250 125.0");
 	place_remove(&p);
@@ -385,7 +390,7 @@ START_TEST(newer_version)
 	sqlite3 *db = raw_open(p.db);
 	raw_exec(db, "PRAGMA user_version = 99");
 	sqlite3_close(db);
-	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 5",
+	refuse_open(p.db, "'%s' is of a newer offsim: it has schema version 99, this program knows up to 6",
 		p.db);
 	expect_sql(p.db, "SELECT count(*) FROM run", "1");
 	place_remove(&p);
@@ -437,7 +442,7 @@ START_TEST(migrates)
 	create_v1(p.db);
 	expect_sql(p.db, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "0");
 	ck_assert(has(p.db, 0xaa));
-	expect_sql(p.db, "PRAGMA user_version", "5");
+	expect_sql(p.db, "PRAGMA user_version", "6");
 	expect_sql(p.db, "SELECT decode_tok_s FROM throughput", "2.385");
 	place_remove(&p);
 }
