@@ -564,6 +564,20 @@ static void write_scores(struct llamacpp *s, const struct kernel_place *where, i
 	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
 }
 
+/* Whether products of a layer's attention are done by the GPU with weights from RAM: what lies between them follows. */
+static bool attention_streams(const struct llamacpp *s, int layer)
+{
+	const struct placement *p = s->chain.x->placement;
+
+	for (int i = 0; i < p->model->n_tensors; i++) {
+		const struct model_tensor *t = &p->model->tensors[i];
+		if (t->layer == layer && t->group == MODEL_ATTN && model_tensor_is_matrix(t) && streams(s, MODEL_ATTN, t->type) &&
+			p->machine->devices[p->tensor[i].device].kind == HW_DEVICE_CPU)
+			return true;
+	}
+	return false;
+}
+
 static void run_attention(void *state, const struct trace_access *read)
 {
 	struct llamacpp *s = state;
@@ -575,8 +589,8 @@ static void run_attention(void *state, const struct trace_access *read)
 	double held = entry * (double)read->kv_tokens, fresh = entry * (double)read->tokens;
 	int device = kv->device;
 	bool there = attended_on_gpus(s, l);
-	bool borrowed = there && s->offload && s->whole && !s->flags->nkvo &&
-		p->machine->devices[device].kind == HW_DEVICE_CPU;
+	bool borrowed = there && s->whole && !s->flags->nkvo && p->machine->devices[device].kind == HW_DEVICE_CPU &&
+		attention_streams(s, (int)read->layer);
 
 	if (!there && p->machine->devices[device].kind == HW_DEVICE_GPU) {
 		int cpu = hw_first_device(p->machine, HW_DEVICE_CPU);

@@ -70,6 +70,7 @@ static const struct field {
 	{"cpu", "overlap", UNIT_PLAIN, offsetof(struct cost, cpu.overlap), false, WITH_GROUP},
 	{"cpu", "few_rows", UNIT_PLAIN, offsetof(struct cost, cpu.few_rows), false, WITH_GROUP},
 	{"cpu", "many_rows", UNIT_PLAIN, offsetof(struct cost, cpu.many_rows), false, WITH_GROUP},
+	{"cpu", "block_rows", UNIT_PLAIN, offsetof(struct cost, cpu.block_rows), false, IF_SAID},
 	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, WITH_GROUP},
 	{"cpu", "unbound", UNIT_FRACTION, offsetof(struct cost, cpu.unbound), false, WITH_GROUP},
 	{"cpu", "unbound_experts", UNIT_FRACTION, offsetof(struct cost, cpu.unbound_experts), false, IF_SAID},
@@ -195,6 +196,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		.class = type ? cost_class_of(type) : (enum cost_class)class,
 		.one = {.measured = w.one, .spread = w.spread, .source = w.source},
 		.many = {.measured = w.many, .spread = w.spread, .source = w.source},
+		.tiles = w.many > w.one,
 		.early = w.early,
 	};
 	return 0;
@@ -295,7 +297,7 @@ static int read_isa(const struct yaml_node *all, const struct hw_device *cpu, co
 	if (read_isa(all, cpu, w.like, a, c, err))
 		return -1;
 	scale_rates(c->weights, c->n_weights, w.times, w.times * w.many, w.spread);
-	scale_rates(c->cache, c->n_cache, w.times, w.times, w.spread);
+	scale_rates(c->cache, c->n_cache, w.times, w.times * w.many, w.spread);
 	return lay_own_types(w.weights, a, c, err);
 }
 
@@ -643,8 +645,10 @@ struct cost *cost_copy(const struct cost *c, struct arena *a)
 
 void cost_make_early(struct cost_cpu *c)
 {
-	for (int i = 0; i < c->n_weights; i++)
+	for (int i = 0; i < c->n_weights; i++) {
 		c->weights[i].many.measured *= c->weights[i].early;
+		c->weights[i].early = 1;
+	}
 }
 
 char *cost_canonical(const struct cost *c, struct arena *a)

@@ -36,7 +36,9 @@ struct cost_rate {
 	enum cost_class class;
 	struct hw_num one;    /* with one row: each weight is expanded for each row */
 	struct hw_num many;   /* with many rows: once for all of them */
-	double early;         /* share of `many` that the program's kernels reached before it had those for blocks of rows */
+	bool tiles;           /* of a cache: many queries read it by tiles */
+	double early;         /* share of `many` that the program's kernels reach without those for blocks of rows: of few rows,
+	                         and before it had them */
 };
 
 struct cost_cpu {
@@ -46,7 +48,8 @@ struct cost_cpu {
 	struct hw_num dot_experts;    /* of the rates below, what products of many rows with experts reach; 0: all of it */
 	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
 	struct hw_num few_rows;       /* so many are multiplied one by one, */
-	struct hw_num many_rows;      /* from so many on they are multiplied together */
+	struct hw_num many_rows;      /* from so many on they are multiplied together, */
+	struct hw_num block_rows;     /* and from so many on by kernels for blocks of rows; 0: always */
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
 	struct hw_num unbound;        /* of one socket's rate, what threads of all reach of pages that lie as they fell */
 	struct hw_num unbound_experts; /* of that, what reads of single experts reach; 0: all of it */
@@ -58,7 +61,7 @@ struct cost_cpu {
 	struct hw_num early_state_bytes_s; /* of recurrent state, updated by a graph of operations; 0: by one that reads and
 	                                 writes it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
-	struct hw_num tile_rows;      /* from so many queries on a 16-bit cache is read by tiles */
+	struct hw_num tile_rows;      /* from so many queries on a cache is read by tiles, if the engine has such for its type */
 	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */
 	struct cost_rate *weights;    /* of types and of classes */
 	int n_weights;

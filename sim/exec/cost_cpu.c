@@ -77,11 +77,25 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	return t;
 }
 
+/* Multiply-adds a cycle with many rows of a type whose weights are repacked first where a matrix has enough of them: until
+   that has paid, more rows take the same time. Experts are loaded unevenly, about as an exponential distribution, and what
+   stands here is its mean. */
+static double many_rate_at(const struct cost_cpu *c, const struct cost_rate *r, double rows, enum cost_rows how)
+{
+	double most = hw_num_value(&r->many), least = most * r->early, from = hw_num_value(&c->block_rows);
+
+	if (!(from > 0))
+		return most;
+	if (how == COST_TOGETHER)
+		return rows < from ? least : fmin(most, least * rows / from);
+	return least / (1 - exp(-from / rows) + r->early * exp(-from / (rows * r->early)));
+}
+
 /* Multiply-adds a cycle with so many rows: between few and many the kernels for blocks come into their own. */
-static double rate_at(const struct cost_cpu *c, const struct cost_rate *r, double rows)
+static double rate_at(const struct cost_cpu *c, const struct cost_rate *r, double rows, enum cost_rows how)
 {
 	double few = hw_num_value(&c->few_rows), many = hw_num_value(&c->many_rows);
-	double one_rate = hw_num_value(&r->one), many_rate = hw_num_value(&r->many);
+	double one_rate = hw_num_value(&r->one), many_rate = many_rate_at(c, r, rows, how);
 
 	if (rows <= few)
 		return one_rate;
@@ -104,7 +118,7 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 
 	if (multiply_adds > 0) {
 		cost_rate_for(c->weights, c->n_weights, c->bits, type, &r);
-		time.dot_s = multiply_adds / (rate_at(c, &r, rows) * t->clock_hz * t->workers);
+		time.dot_s = multiply_adds / (rate_at(c, &r, rows, how) * t->clock_hz * t->workers);
 		if (multiply_adds > hw_num_value(&c->few_rows) * weights) {
 			share = how == COST_TOGETHER ? 0 : hw_num_value(&c->dot_experts);
 			time.dot_s /= (share > 0 ? share : 1) * t->many_share;
@@ -123,7 +137,7 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 
 	cost_rate_for(c->cache, c->n_cache, c->bits, types->k, &k);
 	cost_rate_for(c->cache, c->n_cache, c->bits, types->v, &v);
-	if (many && k.class == COST_16BIT && v.class == COST_16BIT)
+	if (many && k.tiles && v.tiles)
 		cycles = l->head_dim_k / hw_num_value(&k.many) + l->head_dim_v / hw_num_value(&v.many);
 	else
 		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +

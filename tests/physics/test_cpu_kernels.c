@@ -281,6 +281,7 @@ static double predict(const struct row *r, const gsl_vector *const law[2])
 		.type = r->type,
 		.one = {.measured = law_rate(law[0], r, false)},
 		.many = {.measured = law_rate(law[1], r, true)},
+		.early = 1,
 	};
 
 	c.weights = &rate;

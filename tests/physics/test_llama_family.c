@@ -239,6 +239,17 @@ START_TEST(ik_had_slower_products_on_the_cpu)
 }
 END_TEST
 
+/* What lies between products that the CPU does, it does too, for all that there is a GPU. */
+START_TEST(attention_goes_with_its_weights)
+{
+	static const char rows[] = "prompt: 311, depth: 6144", model[] = "llama-2-7b\nquant: q4_k";
+	double cpu = prompt_s(model, "ik_llama.cpp", rows, "-fa on -ngl 0 -rtr --no-op-offload", NULL);
+
+	assert_close(prompt_s(model, "ik_llama.cpp", rows, "-fa on -ngl 0 -rtr", NULL), cpu, 1e-12);
+	ck_assert_double_lt(prompt_s(model, "ik_llama.cpp", rows, "-fa on -ngl 0", NULL), 0.5 * cpu);
+}
+END_TEST
+
 /* Some interleaved types cross the link since June 2025; what -rtr makes of others never does. */
 START_TEST(interleaved_types_cross_late)
 {
@@ -544,6 +555,6 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
 	intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
-	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, interleaved_types_cross_late,
+	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, attention_goes_with_its_weights, interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
 	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)

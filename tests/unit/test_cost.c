@@ -248,11 +248,66 @@ START_TEST(more_rows_take_no_less)
 	for (int i = 0; i < c->cpu.n_weights; i++) {
 		const struct quant_type *q = c->cpu.weights[i].type;
 		double last = 0;
-		for (double rows = 1; q && rows < 40; rows += 0.385) {
+		for (double rows = 1; q && rows < 80; rows += 0.385) {
 			double now = cost_cpu_multiply(&c->cpu, &t, q, 1e9, rows * 8e9 / quant_bits_per_weight(q), COST_TOGETHER).dot_s;
 			ck_assert_msg(now >= last * (1 - 1e-12), "%s, %g rows: %g after %g", q->name, rows, now, last);
 			last = now;
 		}
+	}
+}
+END_TEST
+
+/* Weights are repacked from block_rows on. Experts' rows are exponentially distributed: here that mean is summed up. */
+START_TEST(few_rows_of_an_expert_are_not_repacked)
+{
+	struct hw_machine *m = machine("clock: 5GHz, isa: neon_i8mm");
+	const struct quant_type *q = type("iq2_xxs");
+	struct cost *c;
+	struct cost_rate r;
+	struct err err = {0};
+
+	assert_ok(cost_load("ik_llama.cpp", m, &arena, &c, &err), err);
+	cost_rate_for(c->cpu.weights, c->cpu.n_weights, c->cpu.bits, q, &r);
+	struct cost_team t = cost_cpu_team(&c->cpu, m, m->devices, 1, COST_UNBOUND);
+	double from = hw_num_value(&c->cpu.block_rows), slow = r.many.measured * r.early, sum = 0, mean = 1.7 * from;
+
+	ck_assert_double_lt(r.early, 0.5);
+	for (double rows = 0.005; rows < 60 * mean; rows += 0.01) {
+		double cost = rows < from ? rows / slow : fmax(from / slow, rows / r.many.measured);
+		sum += cost * exp(-rows / mean) / mean * 0.01;
+	}
+	double got = cost_cpu_multiply(&c->cpu, &t, q, quant_bits_per_weight(q) / 8, mean, COST_EXPERTS).dot_s;
+	assert_close(got * hw_num_value(&c->cpu.dot_experts) * t.clock_hz, sum, 1e-4);
+	/* One matrix has the rows it has. */
+	got = cost_cpu_multiply(&c->cpu, &t, q, quant_bits_per_weight(q) / 8, 0.99 * from, COST_TOGETHER).dot_s;
+	assert_close(got * t.clock_hz, 0.99 * from / slow, 1e-12);
+	got = cost_cpu_multiply(&c->cpu, &t, q, quant_bits_per_weight(q) / 8, 512, COST_TOGETHER).dot_s;
+	assert_close(got * t.clock_hz, 512 / r.many.measured, 1e-12);
+}
+END_TEST
+
+/* ik_llama.cpp has tiles for quantised caches, llama.cpp for those of 16 and 32 bits alone. */
+START_TEST(caches_with_tiles)
+{
+	static const struct {
+		const char *engine, *cache, *isa;
+		bool tiles;
+	} of[] = {{"llama.cpp", "f16", "avx512_vnni", true}, {"llama.cpp", "q8_0", "avx512_vnni", false},
+		{"llama.cpp", "bf16", "avx2", false}, {"llama.cpp", "q8_0", "avx512_zen5", false},
+		{"ik_llama.cpp", "q8_0", "avx512_zen5", true}, {"ik_llama.cpp", "q8_0", "neon", true}};
+	const struct model_layer *l = &model("q8_0")->layers[0];
+
+	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+		struct hw_machine *m = machine(arena_printf(&arena, "clock: 3.7GHz, isa: %s", of[i].isa));
+		const struct kvcache_types types = *KVCACHE_SAME(type(of[i].cache));
+		struct cost *c;
+		struct err err = {0};
+		assert_ok(cost_load(of[i].engine, m, &arena, &c, &err), err);
+		struct cost_team t = cost_cpu_team(&c->cpu, m, m->devices, 16, COST_UNBOUND);
+		double many = cost_cpu_attention(&c->cpu, &t, l, &types, 1e6, 777, 512).dot_s;
+		double one = cost_cpu_attention(&c->cpu, &t, l, &types, 1e6, 777, 1).dot_s;
+		ck_assert_msg(of[i].tiles ? many < 0.8 * one : many == one, "%s, %s, %s: %g, one by one %g", of[i].engine,
+			of[i].cache, of[i].isa, many, one);
 	}
 }
 END_TEST
@@ -338,5 +393,6 @@ END_TEST
 
 TEST_MAIN("cost", a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
-	a_team, products_of_many_rows_on_two_sockets, sockets, a_product, more_rows_take_no_less, attention, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
+	a_team, products_of_many_rows_on_two_sockets, sockets, a_product, more_rows_take_no_less, few_rows_of_an_expert_are_not_repacked,
+	attention, caches_with_tiles, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
 	numbers_and_their_copy)
