@@ -92,6 +92,8 @@ struct hw_link {
 	struct hw_rate h2d_pageable, d2h_pageable; /* through the driver's staging buffer; equal to the pinned
 	                                              ones where that costs nothing */
 	struct hw_num both_bytes_s;                /* two-way sum */
+	struct hw_num remote_bytes_s;              /* from or to host memory of another socket or module; 0: as near memory */
+	struct hw_num peer_bytes_s;                /* from GPU to GPU by way of their host memories; 0: what the way allows */
 	struct hw_num latency_s;                   /* of one copy, submission to first byte */
 	double pageable_dram_weight; /* times a pageable byte crosses the DRAM bus (pinned: once) */
 };
@@ -137,6 +139,7 @@ struct hw_machine {
 	int n_links;
 	struct hw_device *devices;
 	int n_devices;
+	double remote_share;     /* of what a GPU reads of RAM: on a socket that is not its own (ram.numa) */
 	const char *system;      /* its operating system: "linux", "windows", "wsl" */
 	const struct yaml_node *kernels; /* a map by engine, for whom knows engines; NULL when there is none */
 };
@@ -171,6 +174,12 @@ const char *hw_link_near(const struct hw_machine *m, const struct hw_link *l);
 /* First of its kind, -1 when there is none. */
 int hw_first_memory(const struct hw_machine *m, enum hw_memory_kind kind);
 int hw_first_device(const struct hw_machine *m, enum hw_device_kind kind);
+
+/* Sockets, or modules, of its processors; and the one (from 0 on) that a device's link leads to: GPUs are spread evenly. */
+unsigned hw_sockets(const struct hw_machine *m);
+unsigned hw_socket_of(const struct hw_machine *m, int device);
+/* The link between a memory and RAM; NULL: there is none. */
+const struct hw_link *hw_host_link(const struct hw_machine *m, int memory);
 
 /* Links to cross from one memory to another, fewest hops first (ties: lower index). Returns the number of
    hops (0 when from == to), -1 when there is no way. link[i] is crossed near to far when forward[i]. */

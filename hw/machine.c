@@ -106,6 +106,32 @@ int hw_first_device(const struct hw_machine *m, enum hw_device_kind kind)
 	return -1;
 }
 
+unsigned hw_sockets(const struct hw_machine *m)
+{
+	int cpu = hw_first_device(m, HW_DEVICE_CPU);
+
+	return cpu < 0 ? 1 : m->devices[cpu].sockets;
+}
+
+unsigned hw_socket_of(const struct hw_machine *m, int device)
+{
+	unsigned gpus = 0, before = 0;
+
+	for (int d = 0; d < m->n_devices; d++) {
+		gpus += m->devices[d].kind == HW_DEVICE_GPU;
+		before += m->devices[d].kind == HW_DEVICE_GPU && d < device;
+	}
+	return m->devices[device].kind == HW_DEVICE_GPU ? before * hw_sockets(m) / gpus : 0;
+}
+
+const struct hw_link *hw_host_link(const struct hw_machine *m, int memory)
+{
+	for (int i = 0; i < m->n_links; i++)
+		if (m->links[i].far == memory && m->links[i].between == HW_BETWEEN_HOST)
+			return &m->links[i];
+	return NULL;
+}
+
 /* Depth-first with a hop limit: a machine has a handful of memories, and the limit is small. Links are
    tried in their order, so of several ways of the same length the one with lower links is found. */
 static bool route_within(const struct hw_machine *m, int from, int to, int hops, int *link, bool *forward)
@@ -182,6 +208,8 @@ static void link_refs(struct refs *refs, struct arena *a, struct hw_link *l)
 		add_ref(refs, a, &l->d2h_pageable.num, UNIT_BYTES_RATE, l->name, "d2h_pageable");
 	}
 	add_ref(refs, a, &l->both_bytes_s, UNIT_BYTES_RATE, l->name, "both");
+	add_ref(refs, a, &l->remote_bytes_s, UNIT_BYTES_RATE, l->name, "remote");
+	add_ref(refs, a, &l->peer_bytes_s, UNIT_BYTES_RATE, l->name, "peer");
 	add_ref(refs, a, &l->latency_s, UNIT_TIME, l->name, "latency");
 }
 
@@ -317,6 +345,10 @@ static void add_link(struct text *t, struct arena *a, const struct hw_link *l)
 	add_rate(t, a, "h2d_pageable", &l->h2d_pageable);
 	add_rate(t, a, "d2h_pageable", &l->d2h_pageable);
 	add_num(t, a, "both", &l->both_bytes_s);
+	if (hw_num_value(&l->remote_bytes_s) > 0)
+		add_num(t, a, "remote", &l->remote_bytes_s);
+	if (hw_num_value(&l->peer_bytes_s) > 0)
+		add_num(t, a, "peer", &l->peer_bytes_s);
 	add_num(t, a, "latency", &l->latency_s);
 	add_text(t, a, " dram_weight=");
 	add_number(t, a, l->pageable_dram_weight);
@@ -329,6 +361,8 @@ char *hw_machine_canonical(const struct hw_machine *m, struct arena *a)
 
 	if (strcmp(m->system, "linux") != 0)
 		add_text(&t, a, arena_printf(a, "%s;", m->system));
+	if (m->remote_share > 0)
+		add_text(&t, a, arena_printf(a, "remote %.17g;", m->remote_share));
 	for (int i = 0; i < m->n_memories; i++)
 		add_memory(&t, a, &m->memories[i]);
 	for (int i = 0; i < m->n_devices; i++)

@@ -8,6 +8,7 @@
 
 static const char *const link_kinds[] = {"pcie", "c2c", "nvlink", NULL};
 const char *const profile_systems[] = {"linux", "windows", "wsl", NULL};
+static const char *const numa_policies[] = {"local", "interleave", "remote", NULL};
 static const char *const link_betweens[] = {"host", "pair", "all", NULL};
 
 #define DEVICE(key, help) PARAM_NODE(struct top_raw, device, key, help)
@@ -103,6 +104,9 @@ static const struct param ram_params[] = {
 	PARAM_COUNT(struct ram_raw, sockets, "sockets", "1", 1, 64, "the channels are of one"),
 	NUMBER(struct ram_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE,
 		"of all channels: 70GB/s; rate x 8 B x channels when left out"),
+	PARAM_CHOICE(struct ram_raw, numa, "numa", "local", numa_policies,
+		"of several sockets or modules, whose memory GPUs read: each its own one's (numactl, --numa-bind), pages of all in "
+		"turn, or another's; gpu0.link.remote says how fast that is"),
 };
 
 static const struct param nvme_params[] = {
@@ -141,6 +145,10 @@ static const struct param link_params[] = {
 	PARAM_COUNT(struct link_raw, gen, "gen", NULL, 1, 6, "PCIe generation it runs at"),
 	PARAM_COUNT(struct link_raw, width, "width", NULL, 1, 16, "PCIe lanes it runs with: 1, 2, 4, 8, 16"),
 	LINK_NUMBERS(struct link_raw),
+	NUMBER(struct link_raw, remote, "remote", UNIT_BYTES_RATE,
+		"from or to host memory of another socket or module: 133GB/s; as near memory when left out"),
+	NUMBER(struct link_raw, peer, "peer", UNIT_BYTES_RATE,
+		"from one GPU to another by way of their host memories: 58GB/s; what the way allows when left out"),
 	PARAM_REAL(struct link_raw, pageable_dram_weight, "pageable_dram_weight", UNIT_PLAIN, "1", 1, 10,
 		"times a byte of a pageable copy crosses the DRAM bus"),
 	PARAM_NODE(struct link_raw, generations, "generations", "PCIe: numbers of x16 links by generation"),

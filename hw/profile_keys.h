@@ -43,7 +43,10 @@ struct ram_raw {
 	struct yaml_node *bandwidth;
 	double rate, capacity, reserved;
 	uint64_t channels, sockets;
+	int numa; /* enum numa_policy */
 };
+
+enum numa_policy { NUMA_LOCAL, NUMA_INTERLEAVE, NUMA_REMOTE };
 
 struct nvme_raw {
 	const char *part, *description;
@@ -56,6 +59,7 @@ struct link_raw {
 	int kind, between;
 	uint64_t gen, width;
 	struct yaml_node *h2d, *d2h, *h2d_pageable, *d2h_pageable, *both, *latency;
+	struct yaml_node *remote, *peer;
 	struct yaml_node *generations;
 	double pageable_dram_weight, other_widths_spread;
 };

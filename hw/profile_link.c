@@ -97,6 +97,11 @@ static int read_link_layer(struct profile *p, const struct yaml_node *map, const
 	if (profile_num(p, yaml_get(map, "both"), UNIT_BYTES_RATE, arena_printf(p->a, "%s.both", name),
 		    &link->both_bytes_s, err))
 		return -1;
+	if (profile_num(p, yaml_get(map, "remote"), UNIT_BYTES_RATE, arena_printf(p->a, "%s.remote", name),
+		    &link->remote_bytes_s, err) ||
+		profile_num(p, yaml_get(map, "peer"), UNIT_BYTES_RATE, arena_printf(p->a, "%s.peer", name),
+			&link->peer_bytes_s, err))
+		return -1;
 	return profile_num(p, yaml_get(map, "latency"), UNIT_TIME, arena_printf(p->a, "%s.latency", name),
 		&link->latency_s, err);
 }

@@ -250,7 +250,7 @@ static int fill_ram(struct profile *p, const struct profile_layers *l, struct ra
 }
 
 static int load_ram(struct profile *p, const struct yaml_node *own, const char *name, struct hw_memory *mem,
-	struct err *err)
+	int *numa, struct err *err)
 {
 	struct profile_layers l = {.name = name};
 	struct ram_raw raw;
@@ -259,6 +259,7 @@ static int load_ram(struct profile *p, const struct yaml_node *own, const char *
 		fill_ram(p, &l, &raw, mem, err) ||
 		set_size(&l, "capacity", raw.capacity, raw.reserved, mem, err))
 		return -1;
+	*numa = raw.numa;
 	return need_dram_bandwidth(&l, &raw, &mem->bandwidth_bytes_s, err);
 }
 
@@ -445,7 +446,7 @@ static int load_peers(struct profile *p, const struct yaml_node *own, int n, str
 }
 
 /* GPUs first, then host memory, then drives: the order of the ways down. */
-static int load_devices(struct profile *p, const struct found *f, struct hw_machine *m, struct err *err)
+static int load_devices(struct profile *p, const struct found *f, struct hw_machine *m, int *numa, struct err *err)
 {
 	m->memories = arena_array(p->a, struct hw_memory, (size_t)(f->n_gpus + 1 + f->n_drives));
 	m->links = arena_array(p->a, struct hw_link, (size_t)(2 * f->n_gpus + f->n_drives));
@@ -463,7 +464,7 @@ static int load_devices(struct profile *p, const struct found *f, struct hw_mach
 		n += !unified[i];
 	}
 	int ram = n;
-	if (load_ram(p, f->ram, f->ram->key, &m->memories[ram], err) ||
+	if (load_ram(p, f->ram, f->ram->key, &m->memories[ram], numa, err) ||
 		load_cpu(p, f->cpu, f->cpu->key, &m->devices[f->n_gpus], err))
 		return -1;
 	m->devices[f->n_gpus].memory = ram;
@@ -500,10 +501,31 @@ static int set_aside(const struct hw_machine *m, const struct yaml_node *at, str
 	return 0;
 }
 
+/* How much of what GPUs read lies on other sockets. Where nobody knows what that costs it would say nothing. */
+static int set_numa(struct hw_machine *m, int numa, const struct yaml_node *ram, struct err *err)
+{
+	const struct yaml_node *at = yaml_get(ram, "numa");
+	unsigned sockets = hw_sockets(m);
+
+	if (numa == NUMA_LOCAL)
+		return 0;
+	if (sockets < 2)
+		return err_at(err, ERR_INPUT, &at->pos, "ram.numa: %s is of several sockets, and the machine has one (cpu0.sockets)", at->text);
+	for (int i = 0; i < m->n_memories; i++) {
+		const struct hw_link *link = hw_host_link(m, i);
+		if (m->memories[i].kind == HW_MEMORY_GPU && link && !(hw_num_value(&link->remote_bytes_s) > 0))
+			return err_at(err, ERR_INPUT, &at->pos,
+				"ram.numa: %s needs '%s.remote', how fast it reaches memory of another socket", at->text, link->name);
+	}
+	m->remote_share = numa == NUMA_REMOTE ? 1 : 1 - 1.0 / sockets;
+	return 0;
+}
+
 static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_machine *m, struct err *err)
 {
 	struct top_raw raw;
 	struct found found;
+	int numa;
 
 	if (profile_fill(p, HW_PARAMS_MACHINE, root, "machine", &raw, err))
 		return -1;
@@ -515,7 +537,7 @@ static int load_tree(struct profile *p, const struct yaml_node *root, struct hw_
 		return -1;
 	if (find_devices(root, &found, err) || check_complete(p, root, &found, err))
 		return -1;
-	if (load_devices(p, &found, m, err))
+	if (load_devices(p, &found, m, &numa, err) || set_numa(m, numa, found.ram, err))
 		return -1;
 	return set_aside(m, found.ram, err);
 }

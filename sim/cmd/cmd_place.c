@@ -128,6 +128,31 @@ static void print_lines(const struct ledger *l)
 					units_format(bytes, sizeof(bytes), (double)l->line[i].bytes, UNIT_BYTES));
 }
 
+/* Of several sockets, whose memory the GPUs read, where that matters. */
+static void print_sockets(const struct placement *p)
+{
+	const struct hw_machine *m = p->machine;
+	char near[32], far[32], share[32];
+	bool first = true;
+
+	if (hw_sockets(m) < 2)
+		return;
+	for (int i = 0; i < m->n_memories; i++) {
+		const struct hw_link *link = hw_host_link(m, i);
+		if (m->memories[i].kind != HW_MEMORY_GPU || !link || !(hw_num_value(&link->remote_bytes_s) > 0))
+			continue;
+		units_format(near, sizeof(near), hw_num_value(&link->h2d.num), UNIT_BYTES_RATE);
+		units_format(far, sizeof(far), hw_num_value(&link->remote_bytes_s), UNIT_BYTES_RATE);
+		units_format(share, sizeof(share), p->remote_share[i], UNIT_FRACTION);
+		printf("%s%s reads ", first ? "\n" : "", m->memories[i].name);
+		if (p->remote_share[i] > 0)
+			printf("%s of its host memory from another socket, at %s instead of %s\n", share, far, near);
+		else
+			printf("host memory of its own socket, at %s; another's would come at %s\n", near, far);
+		first = false;
+	}
+}
+
 static int place(const struct scenario *s, bool json, struct arena *a)
 {
 	struct placement p;
@@ -142,6 +167,7 @@ static int place(const struct scenario *s, bool json, struct arena *a)
 		print_placement(&p, a);
 		cmd_print_memory(&p.ledger);
 		print_lines(&p.ledger);
+		print_sockets(&p);
 		if (p.advice[0])
 			printf("\n%s\n", p.advice);
 	}

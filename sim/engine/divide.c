@@ -1,5 +1,6 @@
 #include "sim/engine/divide.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/suggest.h"
@@ -61,6 +62,32 @@ void divide_resident(struct placement *p)
 	}
 	for (uint32_t i = 0; i < p->model->n_layer; i++)
 		p->kv[i] = divide_here(p);
+}
+
+int divide_bind(struct placement *p, const char *sockets, const char *flag, struct err *err)
+{
+	const struct hw_machine *hw = p->machine;
+	const char *at = sockets;
+
+	if (!*sockets)
+		return 0;
+	for (int i = 0; i < p->rows.n; i++) {
+		char *end;
+		const struct hw_link *link = hw_host_link(hw, p->rows.spot[i].memory);
+		at += strspn(at, " ,");
+		unsigned long node = strtoul(at, &end, 10);
+		if (end == at || node >= hw_sockets(hw))
+			return err_set(err, ERR_INPUT, "flag '%s' names a socket below %u for each of %d GPUs, not '%.60s'", flag,
+				hw_sockets(hw), p->rows.n, sockets);
+		at = end;
+		bool far = node != hw_socket_of(hw, p->rows.spot[i].device);
+		if (far && link && !(hw_num_value(&link->remote_bytes_s) > 0))
+			return err_set(err, ERR_INPUT, "flag '%s': how fast '%s' reaches memory of another socket is not known (its key "
+				"'remote')", flag, link->name);
+		p->remote_share[p->rows.spot[i].memory] = far;
+	}
+	at += strspn(at, " ,");
+	return *at ? err_set(err, ERR_INPUT, "flag '%s': '%.60s' is left behind the sockets of %d GPUs", flag, at, p->rows.n) : 0;
 }
 
 void divide_book(struct placement *p, enum ledger_category c, const char *what, uint64_t bytes)

@@ -16,6 +16,9 @@ struct place_spot divide_here(const struct placement *p);
 struct place_spot divide_away(struct placement *p, int memory, enum place_mode away);
 /* All tensors and caches on the GPUs; layers that only speculation runs are not loaded. */
 void divide_resident(struct placement *p);
+/* The socket whose memory each GPU's process has: "0 1", as numactl binds them; "" leaves it to the machine (ram.numa). flag:
+   whose text it is. */
+int divide_bind(struct placement *p, const char *sockets, const char *flag, struct err *err);
 /* So much on each GPU. */
 void divide_book(struct placement *p, enum ledger_category c, const char *what, uint64_t bytes);
 /* No GPU lacks memory. */

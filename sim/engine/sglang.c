@@ -33,7 +33,7 @@ static const int group_nodes[MODEL_GROUP_N] = {
 struct sglang_flags {
 	uint64_t tp, group_size, num_in_group, prefetch_step, context_length, chunk;
 	double offload_gib, static_share;
-	const char *kv_dtype;
+	const char *kv_dtype, *numa_node;
 	bool no_graph, p2p;
 };
 
@@ -55,6 +55,8 @@ static const struct param sglang_flag[] = {
 	PARAM_FLAG(struct sglang_flags, no_graph, "disable-cuda-graph", "no", "the host launches each kernel"),
 	PARAM_FLAG(struct sglang_flags, p2p, "p2p", "no",
 		"GPUs reach each other over PCIe past host memory (data-centre cards, patched drivers)"),
+	PARAM_TEXT(struct sglang_flags, numa_node, "numa-node", "",
+		"the socket whose memory each GPU's process has: 0 1; empty: as ram.numa says"),
 };
 
 static const struct engine_alias sglang_alias[] = {{"tp", "tp-size"}, {"tensor-parallel-size", "tp-size"}};
@@ -82,7 +84,7 @@ static int sglang_place(const struct engine_job *job, struct placement *p, struc
 	struct bring bring = bring_of(f);
 
 	if (bring_check(&bring, err) || divide_init(p, job, f->tp, "tp-size", a, err) ||
-		divide_kv_types(f->kv_dtype, &p->kv_types, err))
+		divide_kv_types(f->kv_dtype, &p->kv_types, err) || divide_bind(p, f->numa_node, "numa-node", err))
 		return -1;
 	if (f->context_length && f->context_length < context)
 		return err_set(err, ERR_INPUT, "flag 'context-length': %llu, but the workload has sequences of %llu",
@@ -163,6 +165,7 @@ const struct engine_ops engine_sglang = {
 	.n_aliases = ARRAY_LEN(sglang_alias),
 	.ignored = sglang_ignored,
 	.n_ignored = ARRAY_LEN(sglang_ignored),
+	.several = "numa-node",
 	.kernels = "sglang",
 	.overheads = true,
 	.prefill_rows = sglang_prefill_rows,

@@ -65,7 +65,8 @@ struct vllm_flags {
 	uint64_t tp, group_size, num_in_group, prefetch_step, max_model_len, chunk, block, max_seqs;
 	const char *offload_gb, *offload_params, *kv_dtype, *kv_transfer, *build;
 	double utilization, kv_offload_gib;
-	bool eager, disable_uva, p2p;
+	const char *bind_nodes;
+	bool eager, disable_uva, p2p, bind;
 	int backend, kv_backend;
 };
 
@@ -104,6 +105,9 @@ static const struct param vllm_flag[] = {
 		"the same as JSON; OffloadingConnector and LMCacheConnectorV1 are modelled, alike"),
 	PARAM_FLAG(struct vllm_flags, p2p, "p2p", "no",
 		"GPUs reach each other over PCIe past host memory (data-centre cards, patched drivers)"),
+	PARAM_FLAG(struct vllm_flags, bind, "numa-bind", "no",
+		"each GPU's process has memory of its own socket, whatever ram.numa says"),
+	PARAM_TEXT(struct vllm_flags, bind_nodes, "numa-bind-nodes", "", "the same with the socket of each GPU: 0 1"),
 };
 
 static const struct engine_alias vllm_alias[] = {
@@ -192,6 +196,10 @@ static int fill(const struct plan *plan, struct placement *p, struct arena *a, s
 	if (f->max_model_len > context * w->batch)
 		context = f->max_model_len / w->batch;
 	p->kv_context = pad(context, f->block);
+	if (divide_bind(p, f->bind_nodes, "numa-bind-nodes", err))
+		return -1;
+	for (int i = 0; i < p->rows.n && f->bind && !f->bind_nodes[0]; i++)
+		p->remote_share[p->rows.spot[i].memory] = 0;
 	divide_resident(p);
 	if (f->group_size)
 		bring_place_groups(&bring, p, plan->ram);
@@ -444,6 +452,7 @@ const struct engine_ops engine_vllm = {
 	.n_aliases = ARRAY_LEN(vllm_alias),
 	.ignored = vllm_ignored,
 	.n_ignored = ARRAY_LEN(vllm_ignored),
+	.several = "numa-bind-nodes",
 	.kernels = "vllm",
 	.overheads = true,
 	.prefill_rows = vllm_prefill_rows,

@@ -84,6 +84,7 @@ static const struct field {
 	{"files", "layer", UNIT_TIME, offsetof(struct cost, layer_s), false, WITH_GROUP},
 	{"zero_copy", "pcie", UNIT_FRACTION, offsetof(struct cost, zero_copy_pcie), false, WITH_GROUP},
 	{"zero_copy", "c2c", UNIT_FRACTION, offsetof(struct cost, zero_copy_c2c), false, WITH_GROUP},
+	{"zero_copy", "remote", UNIT_FRACTION, offsetof(struct cost, zero_copy_remote), false, WITH_GROUP},
 	{"zero_copy", "rows", UNIT_COUNT, offsetof(struct cost, zero_copy_rows), false, WITH_GROUP},
 	{"zero_copy", "reach", UNIT_BYTES, offsetof(struct cost, zero_copy_reach_bytes), false, WITH_GROUP},
 	{"zero_copy", "beyond", UNIT_FRACTION, offsetof(struct cost, zero_copy_beyond), false, WITH_GROUP},

@@ -99,6 +99,7 @@ struct cost {
 	struct hw_num host_op_s;                  /* the host's part of one operation, where it launches one by one */
 	struct hw_num layer_s;                    /* the host between two layers */
 	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
+	struct hw_num zero_copy_remote;           /* the same of what copies reach of memory on another socket */
 	struct hw_num zero_copy_rows;             /* of an expert, for which its weights are read once */
 	/* Of all that lies there, so much is found through the mappings that a GPU keeps; of that rate, what loads beyond reach. */
 	struct hw_num zero_copy_reach_bytes, zero_copy_beyond;

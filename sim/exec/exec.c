@@ -13,6 +13,7 @@ void exec_init(struct exec *x, const struct placement *p, const struct trace *t,
 		.arena = a,
 	};
 	platform_init(&x->platform, p->machine, a);
+	x->platform.remote_share = p->remote_share;
 	trace_cursor_init(&x->cursor, t, a);
 
 	struct sim_config config = {
@@ -201,13 +202,13 @@ op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work,
 	return add(x, EXEC_KERNEL, &op, what, after, after2);
 }
 
-op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, const struct platform_work *work,
+op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, double remote_share, const struct platform_work *work,
 	op_ref after, op_ref after2)
 {
 	struct platform_path path;
 	struct sim_op op;
 
-	platform_kernel_far(&x->platform, device, memory, rate_share, work, &path, &op);
+	platform_kernel_far(&x->platform, device, memory, rate_share, remote_share, work, &path, &op);
 	return add(x, EXEC_KERNEL, &op, (struct exec_added){.from = memory, .device = device, .work = work}, after, after2);
 }
 

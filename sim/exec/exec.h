@@ -132,8 +132,9 @@ op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op
 op_ref exec_copy_aside(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
 /* A kernel on a device, no stream; with neither bytes nor flops it only joins the two, after its latency. */
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2);
-/* The same with its bytes in another memory, which it reads over the link; it has some. rate_share: of the link's rate. */
-op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, const struct platform_work *work,
+/* The same with its bytes in another memory, which it reads over the link; it has some. Shares: of the link's rate, and of
+   what that has from another socket. */
+op_ref exec_kernel_far(struct exec *x, int device, int memory, double rate_share, double remote_share, const struct platform_work *work,
 	op_ref after, op_ref after2);
 /* What kernels of two GPUs send each other: beside the copy engines. direct: over PCIe past host memory. */
 op_ref exec_send(struct exec *x, int from, int to, double bytes, bool direct, op_ref after);

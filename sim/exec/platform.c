@@ -135,7 +135,31 @@ static bool is_host_bus(const struct platform *p, int resource)
 	return false;
 }
 
-void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
+static double remote_share(const struct platform *p, int memory)
+{
+	return p->remote_share ? p->remote_share[memory] : 0;
+}
+
+static void lower_cap(struct sim_op *op, double cap, int resource)
+{
+	if (op->cap > 0 && op->cap <= cap)
+		return;
+	op->cap = cap;
+	op->cap_resource = resource;
+}
+
+/* What comes from another socket comes at that rate at most, and what is near beside it: with a share of it there, all
+   takes as long as that. */
+static void cap_remote(const struct platform *p, const struct hw_link *l, double rate_share, int resource, struct sim_op *op)
+{
+	double share = remote_share(p, l->far), rate = rate_share * hw_num_value(&l->remote_bytes_s);
+
+	if (share > 0 && rate > 0 && rate / share < p->capacity[resource])
+		lower_cap(op, rate / share, resource);
+}
+
+/* As if all of RAM were near. */
+static void copy_near(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
 	struct platform_path *path, struct sim_op *op)
 {
 	const struct hw_machine *m = p->machine;
@@ -160,10 +184,11 @@ void platform_copy(const struct platform *p, int from, int to, double bytes, boo
 
 		add_hop(path, one_way, 1);
 		add_hop(path, p->link[link[i]].both, 1);
-		if (cap < p->capacity[one_way] && (op->cap == 0 || cap < op->cap)) {
-			op->cap = cap;
-			op->cap_resource = one_way;
-		}
+		if (cap < p->capacity[one_way])
+			lower_cap(op, cap, one_way);
+		if (n > 1 && m->memories[from].kind == HW_MEMORY_GPU && m->memories[to].kind == HW_MEMORY_GPU &&
+			hw_num_value(&l->peer_bytes_s) > 0)
+			lower_cap(op, hw_num_value(&l->peer_bytes_s), one_way);
 		if (!pinned && l->pageable_dram_weight > pageable_weight)
 			pageable_weight = l->pageable_dram_weight;
 		latency_s += hw_num_value(&l->latency_s);
@@ -185,6 +210,17 @@ void platform_copy(const struct platform *p, int from, int to, double bytes, boo
 	op->latency = overheads ? sim_from_seconds(latency_s) : 0;
 	op->hop = path->hop;
 	op->n_hops = path->n;
+}
+
+void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
+	struct platform_path *path, struct sim_op *op)
+{
+	int link[HW_MAX_HOPS];
+	bool forward[HW_MAX_HOPS];
+
+	copy_near(p, from, to, bytes, pinned, overheads, path, op);
+	if (hw_route(p->machine, from, to, link, forward) == 1)
+		cap_remote(p, &p->machine->links[link[0]], 1, forward[0] ? p->link[link[0]].h2d : p->link[link[0]].d2h, op);
 }
 
 void platform_send(const struct platform *p, int from, int to, double bytes, bool direct, struct platform_path *path,
@@ -209,13 +245,14 @@ static double reference_work(const struct platform *p, int device, const struct 
 	return work->flops * p->capacity[p->compute_resource[device]] / hw_num_value(&d->flops_s[work->dtype]) / compute_share;
 }
 
-void platform_kernel_far(const struct platform *p, int device, int memory, double rate_share,
+void platform_kernel_far(const struct platform *p, int device, int memory, double rate_share, double remote_rate_share,
 	const struct platform_work *work, struct platform_path *path, struct sim_op *op)
 {
 	int own = p->memory_resource[p->machine->devices[device].memory], n = 0;
+	const struct hw_link *link = hw_host_link(p->machine, p->machine->devices[device].memory);
 	double flops = reference_work(p, device, work);
 
-	platform_copy(p, memory, p->machine->devices[device].memory, work->bytes, true, false, path, op);
+	copy_near(p, memory, p->machine->devices[device].memory, work->bytes, true, false, path, op);
 	/* What the copy would write there, the kernel does not. */
 	for (int i = 0; i < path->n; i++)
 		if (path->hop[i].resource != own || (path->hop[i].weight -= 1) > 0)
@@ -228,6 +265,8 @@ void platform_kernel_far(const struct platform *p, int device, int memory, doubl
 		op->cap = p->capacity[op->cap_resource];
 	}
 	op->cap *= rate_share;
+	if (link)
+		cap_remote(p, link, remote_rate_share, op->cap_resource, op);
 	op->n_hops = path->n;
 	op->unit = p->kernel_unit[device];
 	op->latency = sim_from_seconds(work->latency_s);

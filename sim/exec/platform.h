@@ -43,6 +43,7 @@ struct platform {
 	uint32_t *unit_places;
 	int *kernel_unit;               /* by device */
 	struct platform_copies *copies; /* by memory; RAM has none of its own */
+	const double *remote_share;     /* by memory: of what it has from RAM and gives there, on another socket; NULL: none */
 };
 
 void platform_init(struct platform *p, const struct hw_machine *m, struct arena *a);
@@ -80,8 +81,8 @@ void platform_send(const struct platform *p, int from, int to, double bytes, boo
 	struct sim_op *op);
 
 /* A kernel whose bytes are in another memory than its device's, read over the link while it runs. rate_share: of the link's
-   rate that its loads reach. */
-void platform_kernel_far(const struct platform *p, int device, int memory, double rate_share,
+   rate that its loads reach; remote_share: of what that has from another socket. */
+void platform_kernel_far(const struct platform *p, int device, int memory, double rate_share, double remote_share,
 	const struct platform_work *work, struct platform_path *path, struct sim_op *op);
 
 /* The operand type with which a device computes on weights of a type: what it has a rate for, at best the type's own. */

@@ -122,15 +122,21 @@ static double times_read(const struct ranks *r, enum model_group group, double r
 	return group == MODEL_EXPERTS ? fmax(1, rows / hw_num_value(&r->cost->zero_copy_rows) + 0.5) : 1;
 }
 
-/* Of a link's rate, what loads of host memory reach: less the more of it there is, since a GPU keeps few of its mappings. */
-static double far_share(const struct ranks *r, int i, int from)
+/* Loads of host memory are slower the more of it there is, since a GPU keeps few of its mappings. */
+static double within_reach(const struct ranks *r, int i)
 {
 	const struct cost *c = r->cost;
-	bool pcie = link_kind(r, from, memory(r, i)) == HW_LINK_PCIE;
-	double share = hw_num_value(pcie ? &c->zero_copy_pcie : &c->zero_copy_c2c);
 	double near = fmin(1, hw_num_value(&c->zero_copy_reach_bytes) / r->far_bytes[i]);
 
-	return share / (near + (1 - near) / hw_num_value(&c->zero_copy_beyond));
+	return 1 / (near + (1 - near) / hw_num_value(&c->zero_copy_beyond));
+}
+
+/* Of a link's rate, what loads reach in any case. */
+static double far_share(const struct ranks *r, int i, int from)
+{
+	bool pcie = link_kind(r, from, memory(r, i)) == HW_LINK_PCIE;
+
+	return hw_num_value(pcie ? &r->cost->zero_copy_pcie : &r->cost->zero_copy_c2c);
 }
 
 static void multiply(struct ranks *r, int i, const struct place_part *part, enum model_group group, double share,
@@ -148,8 +154,9 @@ static void multiply(struct ranks *r, int i, const struct place_part *part, enum
 		return;
 	}
 	work.bytes *= times_read(r, group, flops_per_param / 2 / share);
-	r->last[i] = exec_kernel_far(x, r->device[i], part->spot.memory, far_share(r, i, part->spot.memory), &work, r->last[i],
-		ready);
+	double reach = within_reach(r, i);
+	r->last[i] = exec_kernel_far(x, r->device[i], part->spot.memory, reach * far_share(r, i, part->spot.memory),
+		reach * hw_num_value(&r->cost->zero_copy_remote), &work, r->last[i], ready);
 }
 
 static int rank_of(const struct ranks *r, int device)

@@ -12,6 +12,7 @@ void place_init(struct placement *p, const struct model *m, const struct hw_mach
 		.tensor = arena_array(a, struct place_spot, (size_t)m->n_tensors),
 		.kv = arena_array(a, struct place_spot, m->n_layer),
 		.group = arena_alloc_array(a, (size_t)m->n_layer + 1, sizeof(*p->group)),
+		.remote_share = arena_array(a, double, (size_t)hw->n_memories),
 		.advice = "",
 	};
 	for (int t = 0; t < m->n_tensors; t++)
@@ -20,6 +21,7 @@ void place_init(struct placement *p, const struct model *m, const struct hw_mach
 		p->kv[i] = UNPLACED;
 	ledger_init(&p->ledger);
 	for (int i = 0; i < hw->n_memories; i++) {
+		p->remote_share[i] = hw->memories[i].kind == HW_MEMORY_GPU ? hw->remote_share : 0;
 		ledger_add_memory(&p->ledger, hw->memories[i].name, hw->memories[i].capacity_bytes);
 		ledger_book(&p->ledger, i, LEDGER_OVERHEAD,
 			hw->memories[i].kind == HW_MEMORY_GPU ? "driver and context" : "operating system",

@@ -86,6 +86,7 @@ struct placement {
 	uint64_t kv_sequences;
 	struct place_group (*group)[MODEL_GROUP_N]; /* by layer; [n_layer] holds embedding and output */
 	struct ledger ledger;                /* rows are the machine's memories, in order */
+	double *remote_share;                /* by memory of a GPU: of what it reads of RAM, on a socket that is not its own */
 	uint64_t ahead_bytes;                /* at most, fetched before a step begins: what staging buffers hold */
 	struct place_cached cached[PLACE_MAX_CACHES]; /* nearest first */
 	int n_cached;

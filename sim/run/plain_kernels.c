@@ -79,7 +79,7 @@ static void make_plain(const struct hw_machine *m, const struct platform *p, str
 	if (memory == d->memory)
 		platform_kernel(p, o->device, &work, &path, &op);
 	else
-		platform_kernel_far(p, o->device, memory, 1, &work, &path, &op);
+		platform_kernel_far(p, o->device, memory, 1, 1, &work, &path, &op);
 
 	struct maxmin_hop *hop = arena_array(a, struct maxmin_hop, (size_t)op.n_hops);
 	memcpy(hop, op.hop, (size_t)op.n_hops * sizeof(*hop));

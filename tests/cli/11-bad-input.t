@@ -45,6 +45,11 @@ ok 'missing unit' edited 's/^machine.*/machine: {from: gh200, set: {ram.bandwidt
 	"s.yaml:3:45: ram.bandwidth: '55' has no unit; expected a bandwidth such as 55GB/s"
 ok 'wrong dimension' edited 's/^machine.*/machine: {from: gh200, set: {ram.bandwidth: 55GB}}/' \
 	"s.yaml:3:45: ram.bandwidth: '55GB' is a size; expected a bandwidth such as 55GB/s"
+ok 'one socket has no other' edited 's/^machine.*/machine: {from: gh200, set: {ram.numa: remote}}/' \
+	's.yaml:3:40: ram.numa: remote is of several sockets, and the machine has one (cpu0.sockets)'
+ok 'another socket at an unknown rate' edited \
+	's/^machine.*/machine: {from: server-8xh100, set: {ram.numa: interleave, cpu0.sockets: 2}}/' \
+	"s.yaml:3:48: ram.numa: interleave needs 'gpu0.link.remote', how fast it reaches memory of another socket"
 ok 'unknown flag' edited '$a flags: {gpu-layer: 3}' \
 	"s.yaml:6:9: unknown key 'gpu-layer' in the flags of ideal; did you mean 'gpu-layers'?"
 ok 'unknown flag in text' edited '$a flags: -gpu-layer 3' \

@@ -90,6 +90,18 @@ ok 'another module' says 2 "did you mean 'sglang.launch_server'?" "$OFFSIM" pred
 ok 'a context too short' says 2 "flag 'max-model-len': 100" serves --max-model-len 100
 ok 'an unknown connector' says 2 "only OffloadingConnector" serves --kv-transfer-config '{"kv_connector":"NixlConnector"}'
 ok 'no GPU' says 2 'the machine has no GPU' "$OFFSIM" predict --machine cpu-epyc9654 -- vllm serve llama-3.1-8b
+reads() { # TEXT FLAG...: of two modules, whose memory the GPUs read
+	reads_text=$1
+	shift
+	"$OFFSIM" place --machine gh200-dual --model llama-3.1-70b --quant bf16 -- vllm serve x -tp 2 --cpu-offload-gb 20 "$@" |
+		grep -qxF "$reads_text"
+}
+ok 'its own module' reads 'gpu1 reads host memory of its own socket, at 378 GB/s; another'"'"'s would come at 133 GB/s'
+ok 'the other module' reads 'gpu1 reads 100% of its host memory from another socket, at 133 GB/s instead of 378 GB/s' --numa-bind-nodes 0 0
+ok 'no such module' says 2 "flag 'numa-bind-nodes' names a socket below 2 for each of 2 GPUs, not '0 2'" "$OFFSIM" predict \
+	--machine gh200-dual -- vllm serve llama-3.1-8b -tp 2 --numa-bind-nodes 0 2
+ok 'too many modules' says 2 "flag 'numa-bind-nodes': '1' is left behind the sockets of 2 GPUs" "$OFFSIM" predict \
+	--machine gh200-dual -- vllm serve llama-3.1-8b -tp 2 --numa-bind-nodes 0 1 1
 ok 'what would fit' says 3 'this would fit: --cpu-offload-gb' "$OFFSIM" predict --machine server-h100 -- \
 	vllm serve llama-3.1-70b
 

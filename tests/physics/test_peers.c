@@ -89,4 +89,86 @@ START_TEST(ports_of_a_switch_are_shared)
 }
 END_TEST
 
-TEST_MAIN("peers", a_bridge_carries_what_ram_carried, a_switch_is_left_and_entered, ports_of_a_switch_are_shared)
+/* Two modules: a GPU's way to its own memory, to both in turn, to the other's. The part that lies there comes at 133 GB/s and
+   the rest beside it; GPU to GPU goes through host memories at less than either. */
+START_TEST(another_module_is_further_away)
+{
+	static const struct {
+		const char *numa;
+		double share;
+	} cases[] = {{"local", 0}, {"interleave", 0.5}, {"remote", 1}};
+	const double bytes = 38.5e9, remote = 133e9, peer = 57.7e9, kernels = 1.66, near_kernels = 0.88;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ran ran;
+		struct placement p;
+		struct platform pf;
+		struct platform_path path;
+		struct sim_op op;
+		struct err err = {0};
+		char sets[64];
+
+		snprintf(sets, sizeof(sets), "machine.ram.numa=%s", cases[i].numa);
+		load(&ran, "model: llama-2-13b\nquant: f16\nengine: vllm\nmachine: gh200-dual\nworkload: {generate: 1}\n", sets);
+		const struct hw_machine *m = ran.scenario->machine;
+		int ram = hw_find_memory(m, "ram"), gpu = hw_find_memory(m, "gpu1"), device = hw_find_device(m, "gpu1");
+		const struct hw_link *link = hw_host_link(m, gpu);
+		assert_ok(run_place(ran.scenario, &p, &ran.arena, &err), err);
+		platform_init(&pf, m, &ran.arena);
+		pf.remote_share = p.remote_share;
+		double share = cases[i].share, far = share > 0 ? remote / share : INFINITY;
+		double h2d = hw_num_value(&link->h2d.num), d2h = hw_num_value(&link->d2h.num);
+
+		platform_copy(&pf, ram, gpu, bytes, true, false, &path, &op);
+		assert_close(op.cap > 0 ? op.cap : h2d, fmin(h2d, far), 1e-12);
+		platform_copy(&pf, gpu, ram, bytes, true, false, &path, &op);
+		assert_close(op.cap > 0 ? op.cap : d2h, fmin(d2h, far), 1e-12);
+		platform_send(&pf, hw_find_memory(m, "gpu0"), gpu, bytes, false, &path, &op);
+		assert_close(op.cap, peer, 1e-12);
+		struct platform_work work = {.bytes = bytes, .dtype = HW_FP16};
+		platform_kernel_far(&pf, device, ram, near_kernels, kernels, &work, &path, &op);
+		assert_close(op.cap, fmin(near_kernels * h2d, kernels * far), 1e-12);
+		arena_release(&ran.arena);
+	}
+}
+END_TEST
+
+/* Whose memory a process is bound to is the launcher's to say; without it, the machine's. */
+START_TEST(binding_says_whose_memory)
+{
+	static const struct {
+		const char *sets;
+		double first, second; /* share of another's, by GPU */
+	} cases[] = {
+		{"machine.ram.numa=local", 0, 0},
+		{"machine.ram.numa=remote", 1, 1},
+		{"machine.ram.numa=remote flags.numa-bind=yes", 0, 0},
+		{"flags.numa-bind-nodes=1,0", 1, 1},
+		{"flags.numa-bind-nodes=0,0", 0, 1},
+		{"machine.ram.numa=interleave flags.numa-bind-nodes=0,1", 0, 0},
+		{"engine=sglang flags.numa-node=1,1", 1, 0},
+		{"engine=accelerate machine.ram.numa=interleave", 0.5, 0.5},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ran ran;
+		struct placement p;
+		struct err err = {0};
+		bool divides = !strstr(cases[i].sets, "accelerate");
+		char sets[160];
+
+		snprintf(sets, sizeof(sets), "%s%s", cases[i].sets,
+			!divides ? "" : strstr(cases[i].sets, "sglang") ? " flags.tp-size=2" : " flags.tensor-parallel-size=2");
+		load(&ran, "model: llama-2-13b\nquant: f16\nengine: vllm\nmachine: gh200-dual\nworkload: {generate: 1}\n", sets);
+		assert_ok(run_place(ran.scenario, &p, &ran.arena, &err), err);
+		const struct hw_machine *m = ran.scenario->machine;
+		assert_close(1 + p.remote_share[hw_find_memory(m, "gpu0")], 1 + cases[i].first, 1e-12);
+		assert_close(1 + p.remote_share[hw_find_memory(m, "gpu1")], 1 + cases[i].second, 1e-12);
+		ck_assert(p.remote_share[hw_find_memory(m, "ram")] == 0);
+		arena_release(&ran.arena);
+	}
+}
+END_TEST
+
+TEST_MAIN("peers", a_bridge_carries_what_ram_carried, a_switch_is_left_and_entered, ports_of_a_switch_are_shared,
+	another_module_is_further_away, binding_says_whose_memory)

@@ -165,7 +165,7 @@ START_TEST(zero_copy_is_the_slowest_of_three)
 			.max_hops = PLATFORM_MAX_HOPS};
 		sim_init(&sim, &config, &a);
 		struct platform_work work = {.bytes = bytes, .flops = cases[i].flops, .dtype = HW_FP16};
-		platform_kernel_far(&p, hw_find_device(m, "gpu0"), hw_find_memory(m, "ram"), cases[i].share, &work, &path, &op);
+		platform_kernel_far(&p, hw_find_device(m, "gpu0"), hw_find_memory(m, "ram"), cases[i].share, 1, &work, &path, &op);
 		sim_commit(&sim, sim_add(&sim, &op));
 		assert_ok(sim_run(&sim, &err), err);
 		double fp16 = hw_num_value(&m->devices[hw_find_device(m, "gpu0")].flops_s[HW_FP16]);

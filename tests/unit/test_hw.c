@@ -421,7 +421,7 @@ START_TEST(memory_set_aside_in_ram)
 	ck_assert_int_eq(path.hop[0].resource, bus);
 	assert_close(path.hop[0].weight, 2, 1e-12);
 	/* What reads RAM through the link writes nothing. */
-	platform_kernel_far(&p, gpu, ram, 1, &work, &path, &op);
+	platform_kernel_far(&p, gpu, ram, 1, 1, &work, &path, &op);
 	ck_assert_int_eq(path.hop[0].resource, bus);
 	assert_close(path.hop[0].weight, 1, 1e-12);
 	check_refused("gpu0: {part: gb10, in_ram: yes}\ncpu0: generic-cpu\nram: {capacity: 48GiB, bandwidth: 100GB/s}\n", 1, 28,
