@@ -8,6 +8,7 @@
 
 #include "base/suggest.h"
 #include "base/vec.h"
+#include "sim/cmd/cmd_pasted_front.h"
 
 #define COMMAND_LINE "command line"
 
@@ -407,16 +408,28 @@ int pasted_load(struct pasted *p)
 		append(&call, i ? " " : "");
 		append(&call, p->argv[i]);
 	}
-	const struct engine_ops *called = engine_of_call(call.at);
+	struct pasted_front front;
+	int before = pasted_front(p->argv, p->argc, &front, &p->arena);
+	const struct engine_ops *called = before ? NULL : engine_of_call(call.at);
 	if (called) {
 		engine = called->name;
 		flags = call.at;
 		if (take_dtype(p, called, call.at, &err))
 			return cmd_fail(&err);
 	} else {
+		for (int i = 0; i < before; i++)
+			col += (int)strlen(p->argv[i]) + 1;
+		p->argv += before;
+		p->argc -= before;
+		if (!p->argc)
+			return cmd_usage_error(p->command, "no program behind what stands in front of it");
 		const struct program *g = find_program(p);
 		if (!g)
 			return unknown_program(p);
+		if (*front.flags && strcmp(g->engine, "llama.cpp") != 0)
+			front = (struct pasted_front){"", front.all, front.all};
+		if (front.passed_over)
+			fprintf(stderr, "offsim: note: in front of the program, without influence here: %s\n", front.passed_over);
 		int n = length(p, g);
 		engine = g->engine;
 		if (g->model_follows && n < p->argc && p->argv[n][0] != '-') {
@@ -436,6 +449,7 @@ int pasted_load(struct pasted *p)
 		if (g->dialect == DIALECT_DS4_BENCH)
 			flags = take_frontiers(p, p->argc - n, p->argv + n, flags);
 		flags = add_unsaid(p, g, p->argc - n, p->argv + n, flags);
+		flags = arena_printf(&p->arena, "%s%s", flags, front.flags);
 		/* The launcher's own word on how many GPUs there are. */
 		const char *gpus = g->script ? option_value(n - 1, p->argv, "--num_gpus") : NULL;
 		if (gpus)

@@ -73,7 +73,7 @@ static const struct field {
 	{"cpu", "block_rows", UNIT_PLAIN, offsetof(struct cost, cpu.block_rows), false, IF_SAID},
 	{"cpu", "all_threads", UNIT_FRACTION, offsetof(struct cost, cpu.all_threads), false, WITH_GROUP},
 	{"cpu", "unbound", UNIT_FRACTION, offsetof(struct cost, cpu.unbound), false, WITH_GROUP},
-	{"cpu", "unbound_experts", UNIT_FRACTION, offsetof(struct cost, cpu.unbound_experts), false, IF_SAID},
+	{"cpu", "far_experts", UNIT_FRACTION, offsetof(struct cost, cpu.far_experts), false, IF_SAID},
 	{"cpu", "far_bound", UNIT_FRACTION, offsetof(struct cost, cpu.far_bound), false, WITH_GROUP},
 	{"cpu", "far_many", UNIT_FRACTION, offsetof(struct cost, cpu.far_many), false, IF_SAID},
 	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, WITH_GROUP},

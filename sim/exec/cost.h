@@ -52,8 +52,8 @@ struct cost_cpu {
 	struct hw_num block_rows;     /* and from so many on by kernels for blocks of rows; 0: always */
 	struct hw_num all_threads;    /* two threads on each core, of what one on each does */
 	struct hw_num unbound;        /* of one socket's rate, what threads of all reach of pages that lie as they fell */
-	struct hw_num unbound_experts; /* of that, what reads of single experts reach; 0: all of it */
 	struct hw_num far_bound;      /* what a further socket adds to the first one's rate: pages and threads spread */
+	struct hw_num far_experts;    /* of either, what reads of single experts reach; 0: all of it */
 	struct hw_num far_many;       /* the same in products of many rows; 0: all of it */
 	struct hw_num oversubscribed_s; /* a barrier of more threads than the hardware has */
 	struct hw_num early_attention; /* share of the rates below that attention in old builds reached; 0: all of it */

@@ -63,8 +63,8 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	t.dram_bytes_s = dram * hw_num_value(&c->read) * team_sockets(c, cpu->sockets, binding);
 	if (alone > 0 && alone * busy < t.dram_bytes_s)
 		t.dram_bytes_s = alone * busy;
-	double far_experts = hw_num_value(&c->unbound_experts);
-	t.experts_share = cpu->sockets > 1 && as_they_fell(binding) && far_experts > 0 ? far_experts : 1;
+	double far_experts = hw_num_value(&c->far_experts);
+	t.experts_share = cpu->sockets > 1 && binding != COST_ISOLATED && far_experts > 0 ? far_experts : 1;
 	t.threads = n;
 	t.workers = busy;
 	if (second > 0)

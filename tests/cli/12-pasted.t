@@ -49,6 +49,24 @@ ok 'string without end' refuses 1:45 'this string has no end' 'infer_auto_device
 ok 'something behind' refuses 1:30 "expected the end of the text, not 'x'" 'infer_auto_device_map(model) x'
 ok 'another dtype' refuses 1:36 'dtype bfloat16 is not --quant f16' 'infer_auto_device_map(model, dtype=torch.bfloat16)'
 ok 'twice' refuses 1:55 "'max_memory' is there twice" 'infer_auto_device_map(model, max_memory={0: "22GiB"}, max_memory={})'
+decodes() { # TOK/S WORD...
+	rate=$1
+	shift
+	"$OFFSIM" predict --machine dual-xeon6454s-rtx4090 --model deepseek-v3 --quant q4_k_m -- "$@" -ngl 99 --cpu-moe >"$tmp/front" 2>&1 &&
+		grep -q "decode  *$rate tok/s" "$tmp/front" || { cat "$tmp/front"; return 1; }
+}
+one=$("$OFFSIM" predict --machine dual-xeon6454s-rtx4090 --model deepseek-v3 --quant q4_k_m -- llama-server -ngl 99 --cpu-moe \
+	--one-socket | awk '/decode/ { print $2 }')
+all=$("$OFFSIM" predict --machine dual-xeon6454s-rtx4090 --model deepseek-v3 --quant q4_k_m -- llama-server -ngl 99 --cpu-moe \
+	--numa numactl | awk '/decode/ { print $2 }')
+ok 'the two differ' [ "$one" != "$all" ]
+ok 'numactl in front' decodes "$one" numactl --cpunodebind=0 --membind=0 ./llama-server
+ok 'its short options' decodes "$one" numactl -N 1 -m1 ./llama-server
+ok 'interleaved' decodes "$all" numactl --interleave=all llama-server
+ok 'a variable nobody reads is told' decodes '[0-9.]*' CUDA_VISIBLE_DEVICES=0 GGML_CUDA_NO_PINNED=1 llama-server
+ok 'by its name alone' grep -q 'without influence here: CUDA_VISIBLE_DEVICES=0$' "$tmp/front"
+ok 'nothing behind them' sh -c "'$OFFSIM' predict --machine server-h100 -- A=1 numactl -N 0 2>&1 | grep -q 'no program behind'"
+ok 'an assigned call is a call' place 'device_map=infer_auto_device_map(model)' --quant f16
 ok 'flag of llama-server' sh -c "'$OFFSIM' predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \
 	llama-server -m x.gguf -ngl 40 --foo 3 2>&1 | grep -qF 'command line:1:32: unknown flag'"
 serves() { # FLAG... : they are taken by vllm serve

@@ -483,7 +483,7 @@ START_TEST(sockets_want_a_policy)
 	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa distribute", two), none, 1e-12);
 	/* Threads of both read less than one socket's own do of its own pages, and as much as those where pages lie anywhere. */
 	double one = decode("llama.cpp", "-ngl 99 -cmoe --one-socket", two);
-	ck_assert_msg(one > 1.15 * none && one < spread, "%g and %g", one, none);
+	ck_assert_msg(one > 1.15 * none, "%g and %g", one, none);
 	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --numa isolate", two), none, 0.03);
 }
 END_TEST
