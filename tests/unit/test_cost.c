@@ -117,6 +117,21 @@ START_TEST(classes)
 }
 END_TEST
 
+/* Kernels for one row leave some of HBM's rate; of 16 bits they do not. */
+START_TEST(cards_that_read_quantised_weights_slower)
+{
+	struct cost *gddr = cost(machine("cores: 16}, gpu0: {part: rtx-3090"));
+	struct cost *hbm = cost(machine("cores: 16}, gpu0: {part: a100-pcie-80gb"));
+
+	assert_close(hw_num_value(&hbm->gpu_read[COST_16BIT]), hw_num_value(&gddr->gpu_read[COST_16BIT]), 0);
+	for (int k = COST_16BIT + 1; k < COST_CLASS_N; k++) {
+		double share = hw_num_value(&hbm->gpu_read[k]) / hw_num_value(&gddr->gpu_read[k]);
+		ck_assert_msg(share > 0.4 && share < 0.8, "class %d: %g", k, share);
+		ck_assert_double_gt(hbm->gpu_read[k].spread, gddr->gpu_read[k].spread);
+	}
+}
+END_TEST
+
 static void refused(struct hw_machine *m, const char *want)
 {
 	struct cost *c;
@@ -393,6 +408,7 @@ END_TEST
 
 TEST_MAIN("cost", a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
-	a_team, products_of_many_rows_on_two_sockets, sockets, a_product, more_rows_take_no_less, few_rows_of_an_expert_are_not_repacked,
+	cards_that_read_quantised_weights_slower, a_team, products_of_many_rows_on_two_sockets, sockets, a_product,
+	more_rows_take_no_less, few_rows_of_an_expert_are_not_repacked,
 	attention, caches_with_tiles, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
 	numbers_and_their_copy)
