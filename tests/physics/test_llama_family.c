@@ -473,6 +473,21 @@ START_TEST(small_kernels_were_not_always_fused)
 }
 END_TEST
 
+/* Since April 2024 the slow cores of a hybrid processor are left out, but on Windows. */
+START_TEST(slow_cores_are_not_counted)
+{
+	static const char linux[] = "machine.cpu0=core-i7-12700k", windows[] = "machine.cpu0=core-i7-12700k machine.system=windows";
+	double fast = decode("llama.cpp", "-ngl 0 -t 8", linux), all = decode("llama.cpp", "-ngl 0 -t 12", linux);
+
+	ck_assert_msg(fabs(fast / all - 1) > 0.01, "%g and %g", fast, all);
+	assert_close(decode("llama.cpp", "-ngl 0", linux), fast, 1e-12);
+	assert_close(decode("ik_llama.cpp", "-ngl 0", linux), decode("ik_llama.cpp", "-ngl 0 -t 8", linux), 1e-12);
+	assert_close(decode("llama.cpp", "-ngl 0 --build 2024-03", linux), decode("llama.cpp", "-ngl 0 -t 12 --build 2024-03", linux),
+		1e-12);
+	assert_close(decode("llama.cpp", "-ngl 0", windows), decode("llama.cpp", "-ngl 0 -t 12", windows), 1e-12);
+}
+END_TEST
+
 /* Pages of two sockets lie as they fell, unless they were spread. */
 START_TEST(sockets_want_a_policy)
 {
@@ -547,7 +562,7 @@ START_TEST(quantised_keys_alone)
 }
 END_TEST
 
-TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
+TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
