@@ -62,6 +62,7 @@ static const struct field {
 	{"host", "block", UNIT_TIME, offsetof(struct cost, host_block_s), false, IF_SAID},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, WITH_GROUP},
 	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, IF_SAID},
+	{"cpu", "read_strided", UNIT_FRACTION, offsetof(struct cost, cpu.read_strided), false, IF_SAID},
 	{"cpu", "begin_expert", UNIT_TIME, offsetof(struct cost, cpu.begin_s), false, IF_SAID},
 	{"cpu", "dot_experts", UNIT_FRACTION, offsetof(struct cost, cpu.dot_experts), false, IF_SAID},
 	{"cpu", "early_attention", UNIT_FRACTION, offsetof(struct cost, cpu.early_attention), false, IF_SAID},
