@@ -119,10 +119,12 @@ struct hw_device {
 	struct hw_num launch_s;                /* host cost of one kernel or CPU task */
 	/* Of a CPU; what a GPU has not is 0 or NULL. */
 	unsigned cores, sockets;               /* physical cores of all sockets */
+	unsigned fast_cores;                   /* those of them that are fast; 0: all are alike */
 	unsigned threads;                      /* hardware threads of all sockets */
 	const char *isa;                       /* that kernels are chosen by: "avx2" */
 	struct err_pos isa_pos;                /* where that is written */
 	struct hw_num clock_hz;                /* with all cores busy; its peak is that of one thread alone; may be unknown */
+	struct hw_num fast_clock_hz;           /* with all fast cores busy and no other; unknown: see sim/exec/cost_cpu.c */
 	struct hw_num thread_bandwidth_bytes_s; /* of DRAM, one thread alone; unknown: no limit of its own */
 	struct hw_kernel *kernels;             /* measured on this very machine */
 	int n_kernels;

@@ -180,6 +180,7 @@ static void device_refs(struct refs *refs, struct arena *a, struct hw_device *d)
 	add_ref(refs, a, &d->bandwidth_bytes_s, UNIT_BYTES_RATE, d->name, "bandwidth");
 	add_ref(refs, a, &d->thread_bandwidth_bytes_s, UNIT_BYTES_RATE, d->name, "thread_bandwidth");
 	add_ref(refs, a, &d->clock_hz, UNIT_FREQUENCY, d->name, "clock");
+	add_ref(refs, a, &d->fast_clock_hz, UNIT_FREQUENCY, d->name, "fast_clock");
 	for (int i = 0; i < d->n_kernels; i++) {
 		struct hw_kernel *k = &d->kernels[i];
 		add_ref(refs, a, &k->decode_bytes_s, UNIT_BYTES_RATE, d->name,
@@ -312,6 +313,10 @@ static void add_cpu(struct text *t, struct arena *a, const struct hw_device *d)
 {
 	add_text(t, a, arena_printf(a, " sockets=%u threads=%u isa=%s", d->sockets, d->threads, d->isa));
 	add_num(t, a, "clock", &d->clock_hz);
+	if (d->fast_cores) {
+		add_text(t, a, arena_printf(a, " fast_cores=%u", d->fast_cores));
+		add_num(t, a, "fast_clock", &d->fast_clock_hz);
+	}
 	add_num(t, a, "thread_bandwidth", &d->thread_bandwidth_bytes_s);
 	for (int i = 0; i < d->n_kernels; i++) {
 		add_text(t, a, arena_printf(a, " %s:", d->kernels[i].type));
@@ -387,7 +392,9 @@ static void print_device(const struct hw_machine *m, const struct hw_device *d, 
 {
 	fprintf(to, "%-10s  %s computing from %s, part %s", d->name, d->kind == HW_DEVICE_GPU ? "GPU" : "CPU",
 		m->memories[d->memory].name, *d->part ? d->part : "none");
-	if (d->kind == HW_DEVICE_CPU)
+	if (d->kind == HW_DEVICE_CPU && d->fast_cores)
+		fprintf(to, ", %u cores, %u of them fast, with %u threads, %s\n", d->cores, d->fast_cores, d->threads, d->isa);
+	else if (d->kind == HW_DEVICE_CPU)
 		fprintf(to, ", %u cores with %u threads, %s\n", d->cores, d->threads, d->isa);
 	else if (d->copy_engines)
 		fprintf(to, ", %u copy engine%s\n", d->copy_engines, d->copy_engines == 1 ? "" : "s");

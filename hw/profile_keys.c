@@ -67,6 +67,8 @@ static const struct param cpu_params[] = {
 	PARAM_TEXT(struct cpu_raw, description, "description", NULL, "one line"),
 	PARAM_COUNT(struct cpu_raw, cores, "cores", NULL, 1, 65536,
 		"physical cores of one socket; the part's flops follow"),
+	PARAM_COUNT(struct cpu_raw, fast_cores, "fast_cores", NULL, 1, 65536,
+		"of a hybrid processor's cores those that are fast; all alike when left out"),
 	PARAM_COUNT(struct cpu_raw, sockets, "sockets", "1", 1, 64, "the part's cores and rates are of one"),
 	NUMBER(struct cpu_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE,
 		"what all its cores reach of ram.bandwidth: 118GB/s; all of it when left out"),
@@ -81,6 +83,8 @@ static const struct param cpu_params[] = {
 		"what an engine's kernels are chosen by: avx2, avx512_vnni, neon, …"),
 	NUMBER(struct cpu_raw, clock, "clock", UNIT_FREQUENCY,
 		"with all cores busy: 3.6GHz (peak: of one thread alone); from flops.fp32, at 32 a cycle, when left out"),
+	NUMBER(struct cpu_raw, fast_clock, "fast_clock", UNIT_FREQUENCY,
+		"with all fast_cores busy and no other: 4.7GHz; as clock falls with each thread when left out"),
 	PARAM_NODE(struct cpu_raw, kernels, "kernels",
 		"measured rates of one thread by type of weights: {q4_0: {decode: 5.2GB/s, prefill: 61GFLOP/s}}"),
 };

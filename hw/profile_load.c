@@ -166,6 +166,19 @@ static int set_threads(const struct profile_layers *l, const struct cpu_raw *raw
 		(unsigned)threads, (unsigned)raw->cores);
 }
 
+/* With other cores than the part's, nobody knows which of them are fast, unless the machine says it too. */
+static int set_fast_cores(struct profile *p, const struct profile_layers *l, const struct cpu_raw *raw,
+	const struct cpu_raw *part, struct hw_device *d, struct err *err)
+{
+	if (!raw->fast_cores || (raw->cores != part->cores && !yaml_get(l->own, "fast_cores")))
+		return 0;
+	if (raw->fast_cores > raw->cores)
+		return err_at(err, ERR_INPUT, &l->own->pos, "%s has %u cores, fewer than its %u fast ones", l->name,
+			(unsigned)raw->cores, (unsigned)raw->fast_cores);
+	d->fast_cores = (unsigned)(raw->fast_cores * raw->sockets);
+	return profile_layered_num(p, l, "fast_clock", UNIT_FREQUENCY, &d->fast_clock_hz, err);
+}
+
 /* A machine that says how many cores it has, of a part that has others, gets its share of the flops. */
 static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cpu_raw *raw,
 	struct hw_device *d, struct err *err)
@@ -184,7 +197,7 @@ static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cp
 	const struct yaml_node *isa = yaml_get(l->merged, "isa");
 	d->isa = raw->isa;
 	d->isa_pos = isa ? isa->pos : l->own->pos;
-	if (set_threads(l, raw, &part, d, err))
+	if (set_threads(l, raw, &part, d, err) || set_fast_cores(p, l, raw, &part, d, err))
 		return -1;
 	if (fill_cpu_bandwidth(p, l, raw->sockets, &d->bandwidth_bytes_s, err) ||
 		profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err) ||

@@ -151,7 +151,7 @@ static int exllama_place(const struct engine_job *job, struct placement *p, stru
 }
 
 struct exllama {
-	const struct cost *cost;
+	const struct cost *cost, *few; /* few: of decoding */
 	struct ranks ranks;
 	int cpu;
 	struct cost_team team;
@@ -162,7 +162,8 @@ static op_ref on_cpu(struct exllama *s, const struct place_part *part, double by
 {
 	struct exec *x = s->ranks.walk.x;
 	const struct hw_machine *hw = x->placement->machine;
-	struct kernel_place where = {s->cost, hw, &hw->devices[s->cpu], s->team, false};
+	bool few = s->ranks.walk.step->n_tokens < STREAM_MIN_ROWS;
+	struct kernel_place where = {few ? s->few : s->cost, hw, &hw->devices[s->cpu], s->team, false};
 	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, TENSORS_OF_EXPERT, COST_EXPERTS);
 	double hidden = (double)s->ranks.walk.step->n_tokens * x->placement->model->hidden * HIDDEN_ELEMENT_BYTES;
 	int gpu = hw->devices[s->ranks.device[0]].memory;
@@ -256,14 +257,29 @@ static double stream_rows(const struct hw_machine *m, int gpu)
 	return fmax(STREAM_EXPERT_ROWS, STREAM_EXPERT_ROWS * STREAM_LINK_BYTES_S / rate);
 }
 
+/* Experts lie in the order in which few rows read them where the CPU gathers bytes (AVX512-VBMI): EXL3_MOE_CPU_SWIZZLE. The
+   older processors that an instruction set with VNNI stands for as well cannot. */
+static const struct cost *cost_of_few(const struct engine_job *job, const struct hw_device *cpu, struct arena *a)
+{
+	static const char *const gathers[] = {"avx512_vnni", "avx512_zen5", "amx"};
+
+	for (size_t i = 0; i < ARRAY_LEN(gathers); i++)
+		if (strcmp(cpu->isa, gathers[i]) == 0)
+			return job->cost;
+	struct cost *c = cost_copy(job->cost, a);
+	c->cpu.read_experts.measured *= hw_num_value(&c->cpu.read_strided);
+	return c;
+}
+
 static void *exllama_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
 {
 	static const struct ranks_ops ops = {.group = beside};
 	const struct exllama_flags *f = job->flags;
 	struct exllama *s = arena_new(a, struct exllama);
 
-	s->cost = job->cost;
 	s->cpu = hw_first_device(job->machine, HW_DEVICE_CPU);
+	s->cost = job->cost;
+	s->few = cost_of_few(job, &job->machine->devices[s->cpu], a);
 	s->team = cost_cpu_team(&job->cost->cpu, job->machine, &job->machine->devices[s->cpu], (unsigned)f->threads, COST_UNBOUND);
 	ranks_init(&s->ranks, job->cost, p);
 	s->ranks.nodes = group_operations;

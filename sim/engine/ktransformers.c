@@ -156,7 +156,7 @@ static int kt_place(const struct engine_job *job, struct placement *p, struct ar
 	for (int i = 0; i < m->n_tensors; i++)
 		p->tensor[i] = tensor_spot(job, &m->tensors[i], gpu[0], n);
 	for (uint32_t i = 0; i < m->n_layer; i++)
-		p->kv[i] = on_device(job->machine, gpu[0], PLACE_RESIDENT);
+		p->kv[i] = on_device(job->machine, gpu[0], n > 1 ? PLACE_ROWS : PLACE_RESIDENT);
 	place_finish(p);
 	for (int g = 0; g < n && f->experts == EXPERTS_CPU; g++)
 		ledger_book(&p->ledger, job->machine->devices[gpu[g]].memory, LEDGER_WEIGHTS, "experts on the GPU",
@@ -333,17 +333,22 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 static void run_attention(void *state, const struct trace_access *read)
 {
 	struct kt *s = state;
-	const struct placement *p = s->chain.x->placement;
+	struct exec *x = s->chain.x;
+	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[read->layer];
 	double bytes = (double)kvcache_token_bytes(l, &p->kv_types) * (double)(read->kv_tokens + read->tokens);
-	struct kernel_place where = {s->cost, p->machine, &p->machine->devices[s->gpu[0]], s->team, s->flags->no_graph};
-	/* Heads are divided, and with them the arithmetic. */
-	struct platform_work work = kernel_attention(&where, l, &p->kv_types, bytes, read->kv_pairs / s->n_gpus,
-		(double)read->tokens);
+	op_ref done = 0;
 
 	join_sides(s);
 	lower_move_to(&s->chain, s->gpu[0]);
-	s->chain.last = exec_kernel(s->chain.x, s->gpu[0], &work, s->chain.last, 0);
+	/* Heads are divided, and with them what is read and computed; of MLA's latent cache each GPU reads all. */
+	for (int g = 0; g < s->n_gpus; g++) {
+		struct kernel_place where = {s->cost, p->machine, &p->machine->devices[s->gpu[g]], s->team, s->flags->no_graph};
+		struct platform_work work = kernel_attention(&where, l, &p->kv_types, bytes * place_heads_share(l, s->n_gpus),
+			read->kv_pairs / s->n_gpus, (double)read->tokens);
+		done = exec_join(x, done, exec_kernel(x, s->gpu[g], &work, s->chain.last, 0));
+	}
+	s->chain.last = done;
 }
 
 static const struct lower_ops kt_walk = {run_group, run_attention};

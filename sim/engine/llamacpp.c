@@ -187,6 +187,17 @@ static const struct cost *cost_then(const struct llamacpp_fork *fork, const stru
 	return cost;
 }
 
+/* Slow cores hold up steps in which all threads have the same share, and are not counted (cpu_get_num_math of common.cpp,
+   pull request 6414); on Windows every core is. 0: one for each core. */
+static unsigned threads_then(const struct llamacpp *s, const struct hw_machine *m, const struct hw_device *cpu)
+{
+	bool since = !s->fork->fast_from || llamacpp_is_since(s->flags, s->fork->fast_from);
+
+	if (s->flags->t || !since || strcmp(m->system, "windows") == 0)
+		return (unsigned)s->flags->t;
+	return cpu->fast_cores;
+}
+
 void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_job *job, const struct placement *p,
 	struct arena *a)
 {
@@ -210,7 +221,7 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	read_policy(s);
 	s->pinned = weights_pinned(fork, s->flags);
 	enum cost_binding binding = s->flags->one_socket ? COST_ISOLATED : numa_binding[s->flags->numa];
-	s->decode_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->t, binding);
+	s->decode_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, threads_then(s, p->machine, cpu), binding);
 	s->prefill_team = s->decode_team;
 	if (s->flags->tb)
 		s->prefill_team = cost_cpu_team(&s->cost->cpu, p->machine, cpu, (unsigned)s->flags->tb, binding);
@@ -670,7 +681,7 @@ static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
 	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
 	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
-	.delta_from = "2026-04", .fused_from = "2025-10"};
+	.delta_from = "2026-04", .fused_from = "2025-10", .fast_from = "2024-04"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -40,6 +40,7 @@ struct llamacpp_fork {
 	const char *used_from;    /* from then on of experts in RAM those alone cross the link that some row chose */
 	const char *tiles_from;   /* from then on attention on the CPU is what hw/kernels says, before its `early` share; NULL:
 	                             always */
+	const char *fast_from;    /* from then on -t counts the fast cores of a hybrid processor alone; NULL: always */
 	const char *delta_from;   /* from then on a step of recurrent state is one operation */
 	const char *fused_from;   /* from then on small kernels of a GPU are fused: norms, routing, gates, sums of experts */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
@@ -84,7 +85,8 @@ static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
 	PARAM_FLAG(struct llamacpp_flags, nkvo, "nkvo", "no", "the KV cache stays in RAM, attention on the CPU"), \
 	PARAM_COUNT(struct llamacpp_flags, b, "b", "2048", 1, 1e6, "logical batch"), \
 	PARAM_COUNT(struct llamacpp_flags, ub, "ub", ub_def, 1, 1e6, "rows of one pass over the weights"), \
-	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, "CPU threads; 0: one for each core"), \
+	PARAM_COUNT(struct llamacpp_flags, t, "t", "0", 0, 4096, \
+		"CPU threads; 0: one for each core, of a hybrid processor for each fast one"), \
 	PARAM_COUNT(struct llamacpp_flags, tb, "tb", "0", 0, 4096, "the same for prompts; 0: as -t"), \
 	PARAM_CHOICE(struct llamacpp_flags, numa, "numa", "none", llamacpp_numa_choices, \
 		"how threads are spread over the sockets"), \

@@ -62,6 +62,7 @@ static const struct field {
 	{"host", "block", UNIT_TIME, offsetof(struct cost, host_block_s), false, IF_SAID},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, WITH_GROUP},
 	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, IF_SAID},
+	{"cpu", "read_strided", UNIT_FRACTION, offsetof(struct cost, cpu.read_strided), false, IF_SAID},
 	{"cpu", "begin_expert", UNIT_TIME, offsetof(struct cost, cpu.begin_s), false, IF_SAID},
 	{"cpu", "dot_experts", UNIT_FRACTION, offsetof(struct cost, cpu.dot_experts), false, IF_SAID},
 	{"cpu", "early_attention", UNIT_FRACTION, offsetof(struct cost, cpu.early_attention), false, IF_SAID},
@@ -494,7 +495,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 }
 
 struct card_written {
-	double multiply, early_multiply, early_experts, spread;
+	double multiply, read, early_multiply, early_experts, spread;
 	const char *graphs_from, *source;
 };
 
@@ -504,6 +505,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 {
 	static const struct param table[] = {
 		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_REAL(struct card_written, read, "read", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_TEXT(struct card_written, graphs_from, "graphs_from", NULL, ""),
 		PARAM_REAL(struct card_written, early_multiply, "early_multiply", UNIT_FRACTION, "0", 0, 1, ""),
 		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
@@ -527,6 +529,10 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		for (int k = 0; k < COST_CLASS_N; k++) {
 			c->gpu_multiply[k].measured *= w.multiply;
 			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);
+			if (k == COST_16BIT || w.read >= 1)
+				continue;
+			c->gpu_read[k].measured *= w.read;
+			c->gpu_read[k].spread = hypot(c->gpu_read[k].spread, w.spread);
 		}
 	}
 	return 0;

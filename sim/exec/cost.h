@@ -45,6 +45,7 @@ struct cost_cpu {
 	struct hw_num read;           /* share of the DRAM rate, all threads */
 	struct hw_num begin_s;        /* until the threads have come into an expert's matrices */
 	struct hw_num read_experts;   /* of that, what reads of single experts reach; 0: all of it */
+	struct hw_num read_strided;   /* of that, where weights are not laid out in the order in which they are read */
 	struct hw_num dot_experts;    /* of the rates below, what products of many rows with experts reach; 0: all of it */
 	struct hw_num overlap;        /* exponent: time^overlap = memory^overlap + dot^overlap */
 	struct hw_num few_rows;       /* so many are multiplied one by one, */

@@ -2,14 +2,25 @@
 
 #include <math.h>
 
-/* One thread alone runs at the peak, all cores at the value; in between the clock falls by the thread. */
+/* One thread alone runs at the peak, all cores at the value; in between the clock falls by the thread. The fast cores of a
+   hybrid processor come first and have a value of their own. */
 static double team_clock_hz(const struct hw_device *cpu, double busy)
 {
-	double all = cost_clock_hz(cpu), alone = hw_num_peak(&cpu->clock_hz);
+	double all = cost_clock_hz(cpu), alone = hw_num_peak(&cpu->clock_hz), fast = hw_num_value(&cpu->fast_clock_hz);
+	double first = 1, last = cpu->cores;
 
+	if (fast > all && alone > fast && cpu->fast_cores > 1 && cpu->fast_cores < cpu->cores) {
+		if (busy > cpu->fast_cores) {
+			alone = fast;
+			first = cpu->fast_cores;
+		} else {
+			all = fast;
+			last = cpu->fast_cores;
+		}
+	}
 	if (!(alone > all) || cpu->cores < 2)
 		return all;
-	return alone - (alone - all) * (busy - 1) / (cpu->cores - 1);
+	return alone - (alone - all) * (busy - first) / (last - first);
 }
 
 static bool on_one_socket(enum cost_binding binding)

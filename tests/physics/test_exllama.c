@@ -55,6 +55,30 @@ START_TEST(a_narrow_link_streams_less)
 }
 END_TEST
 
+/* Without AVX512-VBMI experts keep a layout that is read in short runs. */
+START_TEST(layouts_want_byte_gathers)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: exl3-4bpw\nengine: exllama\nflags: {mcl: 48}\n"
+				   "machine: {gpu0: rtx-3090, cpu0: {part: ryzen-9-7950x, isa: %s}, ram: {capacity: 96GiB, bandwidth: %gGB/s}}\n"
+				   "workload: {prompt: 91, generate: 9}\n";
+	static const struct { const char *isa; double gb_s; } cases[] = {
+		{"avx512_vnni", 23.85}, {"avx512", 23.85}, {"avx2", 23.85}, {"avx512_vnni", 23.85 * 0.62}};
+	double decode[4], prefill[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		char one[512];
+		snprintf(one, sizeof(one), text, cases[i].isa, cases[i].gb_s);
+		struct result r = run(one, NULL, false);
+		decode[i] = 1 / r.value[RESULT_DECODE_TOK_S];
+		prefill[i] = r.value[RESULT_TTFT_S];
+	}
+	ck_assert_msg(decode[1] > 1.3 * decode[0], "%g and %g", decode[1], decode[0]);
+	assert_close(decode[1], decode[3], 0.01);
+	assert_close(decode[2], decode[1], 0.01);
+	assert_close(prefill[1], prefill[0], 1e-12); /* of many rows arithmetic counts */
+}
+END_TEST
+
 START_TEST(ds4_runs_one_family)
 {
 	static const char text[] = "engine: ds4\nquant: iq2_xxs+q8_0\nmachine: dgx-spark\nworkload: {prompt: 0, generate: 2, depth: 2048}\n";
@@ -76,5 +100,5 @@ START_TEST(ds4_runs_one_family)
 }
 END_TEST
 
-TEST_MAIN("exllama", a_few_rows_are_computed_on_the_cpu, experts_with_many_rows_are_streamed, a_narrow_link_streams_less,
+TEST_MAIN("exllama", a_few_rows_are_computed_on_the_cpu, experts_with_many_rows_are_streamed, a_narrow_link_streams_less, layouts_want_byte_gathers,
 	ds4_runs_one_family)

@@ -473,6 +473,21 @@ START_TEST(small_kernels_were_not_always_fused)
 }
 END_TEST
 
+/* Since April 2024 the slow cores of a hybrid processor are left out, but on Windows. */
+START_TEST(slow_cores_are_not_counted)
+{
+	static const char linux[] = "machine.cpu0=core-i7-12700k", windows[] = "machine.cpu0=core-i7-12700k machine.system=windows";
+	double fast = decode("llama.cpp", "-ngl 0 -t 8", linux), all = decode("llama.cpp", "-ngl 0 -t 12", linux);
+
+	ck_assert_msg(fabs(fast / all - 1) > 0.01, "%g and %g", fast, all);
+	assert_close(decode("llama.cpp", "-ngl 0", linux), fast, 1e-12);
+	assert_close(decode("ik_llama.cpp", "-ngl 0", linux), decode("ik_llama.cpp", "-ngl 0 -t 8", linux), 1e-12);
+	assert_close(decode("llama.cpp", "-ngl 0 --build 2024-03", linux), decode("llama.cpp", "-ngl 0 -t 12 --build 2024-03", linux),
+		1e-12);
+	assert_close(decode("llama.cpp", "-ngl 0", windows), decode("llama.cpp", "-ngl 0 -t 12", windows), 1e-12);
+}
+END_TEST
+
 /* Pages of two sockets lie as they fell, unless they were spread. */
 START_TEST(sockets_want_a_policy)
 {
@@ -532,6 +547,29 @@ START_TEST(ktransformers_copies_experts_to_the_sockets)
 END_TEST
 
 /* Each head reads a quantised cache for itself, eight times over here, but values of 16 bits are read once. */
+/* What a context costs KTransformers on so many GPUs. */
+static double context_s(const char *model, int gpus)
+{
+	char flags[64], sets[128];
+	double s[2];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(flags, sizeof(flags), "--kt-method FP8 --tp %d", gpus);
+		snprintf(sets, sizeof(sets), "machine=desktop-2xrtx3090-nvlink workload.depth=%d", i ? 61385 : 385);
+		s[i] = 1 / decode_of(model, "ktransformers", flags, sets);
+	}
+	return s[1] - s[0];
+}
+
+/* Each GPU reads the cache of its heads, but all of MLA's, which belongs to every head. */
+START_TEST(ktransformers_divides_the_cache)
+{
+	assert_close(context_s("qwen3-30b-a3b", 2), context_s("qwen3-30b-a3b", 1) / 2, 0.01);
+	double one = context_s("deepseek-v2-lite", 1), two = context_s("deepseek-v2-lite", 2);
+	ck_assert_msg(two < 0.99 * one && two > 0.51 * one, "%g and %g", two, one);
+}
+END_TEST
+
 START_TEST(quantised_keys_alone)
 {
 	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE
@@ -547,8 +585,8 @@ START_TEST(quantised_keys_alone)
 }
 END_TEST
 
-TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
-	ktransformers_copies_experts_to_the_sockets, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
+TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
+	ktransformers_copies_experts_to_the_sockets, ktransformers_divides_the_cache, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
 	ollama_streams_as_llamacpp, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,

@@ -10,7 +10,8 @@ static struct arena arena; /* zeroed: grows on first use */
 static struct hw_machine *machine(const char *cpu)
 {
 	const char *text = arena_printf(&arena,
-		"{cpu0: {part: ryzen-9-7950x, launch: 3.1us, %s}, ram: {capacity: 64GiB, bandwidth: 61.7GB/s}}", cpu);
+		"{cpu0: {%slaunch: 3.1us, %s}, ram: {capacity: 64GiB, bandwidth: 61.7GB/s}}",
+		strstr(cpu, "part: core") ? "" : "part: ryzen-9-7950x, ", cpu);
 	struct hw_machine *m;
 	struct yaml_node *node;
 	struct err err = {0};
@@ -117,6 +118,21 @@ START_TEST(classes)
 }
 END_TEST
 
+/* Kernels for one row leave some of HBM's rate; of 16 bits they do not. */
+START_TEST(cards_that_read_quantised_weights_slower)
+{
+	struct cost *gddr = cost(machine("cores: 16}, gpu0: {part: rtx-3090"));
+	struct cost *hbm = cost(machine("cores: 16}, gpu0: {part: a100-pcie-80gb"));
+
+	assert_close(hw_num_value(&hbm->gpu_read[COST_16BIT]), hw_num_value(&gddr->gpu_read[COST_16BIT]), 0);
+	for (int k = COST_16BIT + 1; k < COST_CLASS_N; k++) {
+		double share = hw_num_value(&hbm->gpu_read[k]) / hw_num_value(&gddr->gpu_read[k]);
+		ck_assert_msg(share > 0.4 && share < 0.8, "class %d: %g", k, share);
+		ck_assert_double_gt(hbm->gpu_read[k].spread, gddr->gpu_read[k].spread);
+	}
+}
+END_TEST
+
 static void refused(struct hw_machine *m, const char *want)
 {
 	struct cost *c;
@@ -169,6 +185,25 @@ START_TEST(a_team)
 	assert_close(all.barrier_s, 3.1e-6, 1e-12);
 	assert_close(twice.workers, 8 * hw_num_value(&c->cpu.all_threads), 1e-12);
 	assert_close(more.barrier_s, 3.1e-6 * 16 / 7 + slow, 1e-12);
+}
+END_TEST
+
+/* The fast ones come first, with a clock of their own; cores that are not the part's are of no known kind. */
+START_TEST(a_hybrid_team)
+{
+	struct hw_machine *m = machine(
+		"cores: 14, fast_cores: 6, clock: {peak: 5.3GHz, measured: 2.9GHz}, fast_clock: 4.7GHz");
+	static const struct { unsigned threads; double clock_ghz; } want[] = {
+		{1, 5.3}, {3, 5.3 - 0.6 * 2 / 5}, {6, 4.7}, {7, 4.7 - 1.8 / 8}, {14, 2.9}, {0, 2.9}};
+
+	ck_assert_uint_eq(m->devices[0].fast_cores, 6);
+	for (size_t i = 0; i < ARRAY_LEN(want); i++)
+		assert_close(cost_cpu_team(&cost(m)->cpu, m, m->devices, want[i].threads, COST_UNBOUND).clock_hz,
+			want[i].clock_ghz * 1e9, 1e-12);
+
+	ck_assert_uint_eq(machine("part: core-i7-12700k")->devices[0].fast_cores, 8);
+	ck_assert_uint_eq(machine("part: core-i7-12700k, cores: 5")->devices[0].fast_cores, 0);
+	ck_assert_uint_eq(machine("part: core-i7-12700k, cores: 5, fast_cores: 3, sockets: 2")->devices[0].fast_cores, 6);
 }
 END_TEST
 
@@ -394,6 +429,7 @@ END_TEST
 
 TEST_MAIN("cost", a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
-	a_team, products_of_many_rows_on_two_sockets, sockets, a_product, more_rows_take_no_less, few_rows_of_an_expert_are_not_repacked,
+	cards_that_read_quantised_weights_slower, a_team, a_hybrid_team, products_of_many_rows_on_two_sockets, sockets, a_product,
+	more_rows_take_no_less, few_rows_of_an_expert_are_not_repacked,
 	attention, caches_with_tiles, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
 	numbers_and_their_copy)

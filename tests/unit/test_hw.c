@@ -955,6 +955,8 @@ START_TEST(refusals)
 		"gpu0: {part: rtx-4090, link: {h2d_pageable: {points: [[2MiB, 1GB/s], [1MiB, 2GB/s]]}}}\n",
 		2, 70,
 		"'points' must be pairs of size and rate, sizes ascending: [[1MiB, 14GB/s], [4MiB, 17GB/s]]");
+	check_refused(RAM "cpu0: {part: core-i7-12700k, cores: 7, fast_cores: 9}\n", 2, 7,
+		"cpu0 has 7 cores, fewer than its 9 fast ones");
 	check_refused("gpu0: rtx-4090\n", 1, 1,
 		"the machine has no 'ram'; state it, such as ram: {capacity: 64GiB, bandwidth: 70GB/s}");
 	check_refused(RAM, 1, 1, "the machine has neither 'cpu0' nor 'gpu0': nothing can compute");
