@@ -48,6 +48,10 @@ enum { OP_MUL_MAT = 26, OP_MUL_MAT_ID = 27, OP_FUSED_UP_GATE = 29 };
 /* Inputs of quantised matrices: blocks of 32 bytes and two f16 (block_q8_1). */
 #define Q8_1_BYTES (36.0 / 32)
 #define F16_BYTES 2.0
+#define F32_BYTES 4.0
+/* Of a latent cache of ik_llama.cpp: rows from which it is unpacked, and operations that do it. */
+#define UNPACK_MIN_ROWS 128
+#define UNPACK_NODES 5
 /* Output rows of an expert in ik_llama.cpp that go to one thread together. */
 #define EXPERT_BLOCK_ROWS 8
 
@@ -236,15 +240,20 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	return s;
 }
 
+/* ik_llama.cpp deals rows to all threads alike; who is done early helps nobody (iqk_mul_mat.cpp). */
 static struct kernel_place on(const struct llamacpp *s, const struct hw_device *d)
 {
+	struct cost_team team = s->team;
+
+	if (s->fork->ik && s->chain.step->phase == TRACE_PREFILL)
+		team.workers *= team.even_share;
 	return (struct kernel_place){
-		s->cost, s->chain.x->placement->machine, d, s->team, s->flags->sm == LLAMACPP_SPLIT_ROW || s->drained};
+		s->cost, s->chain.x->placement->machine, d, team, s->flags->sm == LLAMACPP_SPLIT_ROW || s->drained};
 }
 
 /* The share of a team that has work: an expert's output rows are dealt to all threads in equal numbers of blocks, so that
    the last threads get none (iqk_mul_mat.cpp, MulMat::mul_mat_NxM by threads). */
-static double dealt_share(const struct llamacpp *s, double workers)
+static double dealt_share(const struct llamacpp *s, double threads)
 {
 	const struct model *m = s->chain.x->placement->model;
 	const struct model_layer *l = &m->layers[exec_tag_layer(s->chain.x->label)];
@@ -255,8 +264,8 @@ static double dealt_share(const struct llamacpp *s, double workers)
 		if (t->group != MODEL_EXPERTS || !model_tensor_is_matrix(t))
 			continue;
 		double blocks = ceil((double)t->shape[1] / EXPERT_BLOCK_ROWS);
-		ideal += blocks / workers;
-		taken += ceil(blocks / workers);
+		ideal += blocks / threads;
+		taken += ceil(blocks / threads);
 	}
 	return taken > 0 ? ideal / taken : 1;
 }
@@ -271,7 +280,7 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 	bool vectors = where.device->kind == HW_DEVICE_GPU && s->chain.step->n_tokens <= VECTOR_ROWS;
 	enum cost_rows how = group != MODEL_EXPERTS || vectors ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE;
 	if (how == COST_EXPERTS && where.device->kind == HW_DEVICE_CPU)
-		where.team.many_share *= dealt_share(s, where.team.workers);
+		where.team.many_share *= dealt_share(s, where.team.threads);
 	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 
 	if (where.device->kind == HW_DEVICE_CPU)
@@ -519,21 +528,23 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 /* Many rows attend to unpacked heads of a latent cache (-mla 2 and 3). */
 static bool unpacks(const struct llamacpp *s, const struct model_layer *l, double rows)
 {
-	return l->mla_dim_k && s->fork->ik && s->flags->mla >= 2 && rows >= OFFLOAD_MIN_ROWS &&
+	return l->mla_dim_k && s->fork->ik && s->flags->mla >= 2 && rows >= UNPACK_MIN_ROWS &&
 		s->chain.x->placement->kv_types.form != KVCACHE_HEADS;
 }
 
-/* Keys and values of all heads from the latent vectors of older tokens; those of this step are counted with their weights. */
-static void unpack(struct llamacpp *s, const struct kernel_place *where, int device, const struct model_layer *l, double held)
+/* Keys and values of all heads from the latent vectors, each pass anew (build_deepseek2 of ik_llama.cpp): a product in 32 bits,
+   cast to 16; keys and their rotary part written together; both read by attention. Products of this step's own tokens are
+   counted with their weights. */
+static void unpack(struct llamacpp *s, const struct kernel_place *where, int device, const struct model_layer *l,
+	const struct trace_access *read)
 {
-	double rope = (double)l->head_dim_k - l->head_dim_v;
-	double flops = 2.0 * held * l->head_dim_v * l->n_head * (l->mla_dim_k - rope + l->mla_dim_v);
+	double rope = (double)l->head_dim_k - l->head_dim_v, made = l->mla_dim_k - rope + l->mla_dim_v;
+	double flops = 2.0 * (double)read->kv_tokens * l->head_dim_v * l->n_head * made;
+	double bytes = made * (2 * F32_BYTES + F16_BYTES) + l->mla_dim_k * 2 * F16_BYTES + (l->mla_dim_k + l->mla_dim_v) * F16_BYTES;
 	struct platform_work work;
 
-	if (held <= 0)
-		return;
-	work = kernel_multiply(where, quant_find("f16"), held * l->n_head * (l->mla_dim_k + l->mla_dim_v) * F16_BYTES, flops, 2,
-		COST_TOGETHER);
+	work = kernel_multiply(where, quant_find("f16"), (double)(read->kv_tokens + read->tokens) * l->n_head * bytes, flops,
+		UNPACK_NODES, COST_TOGETHER);
 	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
 }
 
@@ -620,7 +631,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	struct kernel_place where = on(s, d);
 	struct model_layer as = attended_layer(s, l, (double)read->tokens);
 	if (unpacks(s, l, (double)read->tokens))
-		unpack(s, &where, device, l, (double)read->kv_tokens);
+		unpack(s, &where, device, l, read);
 	bool scores = read->tokens >= OFFLOAD_MIN_ROWS && !is_flash(s);
 	double entries = (double)(read->kv_tokens + read->tokens) / (double)p->kv_sequences;
 	if (scores)

@@ -80,6 +80,7 @@ struct cost_team cost_cpu_team(const struct cost_cpu *c, const struct hw_machine
 	t.workers = busy;
 	if (second > 0)
 		t.workers *= 1 + (hw_num_value(&c->all_threads) - 1) * second / (hardware - cores);
+	t.even_share = second > 0 && n < hardware ? n / hardware : 1;
 	t.clock_hz = team_clock_hz(cpu, busy);
 	t.many_share = team_many(c, n, cpu, binding);
 	t.barrier_s = hw_num_value(&cpu->launch_s) * (cpu->cores > 1 ? (n - 1) / (cpu->cores - 1) : 1);

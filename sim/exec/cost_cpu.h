@@ -38,6 +38,7 @@ struct cost_team {
 	double dram_bytes_s; /* that they reach together */
 	double barrier_s;    /* at the end of each operation */
 	double experts_share; /* of that rate, reading single experts, where pages are on several sockets */
+	double even_share;   /* where each thread gets as much to do, whether it shares its core or not */
 	double many_share;   /* of that, in products of many rows: threads on several sockets get in each other's way */
 	double attention_share; /* of the rates of attention that their program reaches; 0: all */
 	double attention_share_many; /* the same, of as many queries as make tiles */

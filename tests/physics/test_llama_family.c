@@ -282,9 +282,14 @@ START_TEST(ik_unpacks_its_cache_for_each_pass)
 	double kept = prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 -mla 3 -fa", NULL);
 	double heads = prompt_s(model, "ik_llama.cpp", rows, "-ngl 99 -mla 0 -fa", NULL);
 	double flops = 27.0 * 31744 * 2 * 512 * 16 * 256;
+	/* Of each entry and head 128 and 128 values are written in 32 bits, read, written in 16; then 192 read and written together. */
+	double bytes = 27.0 * (31744 + 512) * 16 * (256 * 10 + 192 * 4);
+	double few = prompt_s(model, "ik_llama.cpp", "prompt: 127, depth: 31744", "-ngl 99 -mla 3 -fa", NULL);
 
-	/* 75 % of 167 TFLOP/s. */
-	assert_close(kept - heads, flops / 125e12, 0.5);
+	/* 110 % of 167 TFLOP/s, 97 % of 920 GB/s. */
+	assert_close(kept - heads, flops / 184e12 + bytes / 892e9, 0.05);
+	/* Fewer rows attend to the latent vectors: each to 1088 values of an entry and head, not to 320. */
+	ck_assert_double_lt(few, 0.6 * prompt_s(model, "ik_llama.cpp", "prompt: 128, depth: 31744", "-ngl 99 -mla 3 -fa", NULL));
 }
 END_TEST
 
@@ -367,15 +372,28 @@ START_TEST(threads_without_a_block_wait)
 }
 END_TEST
 
-/* Zen 5 multiplies many rows 1.3 times as fast as Zen 4, and one row as fast. */
+/* Rows are dealt to threads alike: half of 24 on 16 cores share a core, and all wait for those. llama.cpp's take what is left. */
+START_TEST(some_threads_share_a_core)
+{
+	static const char model[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 509";
+	double sixteen = prompt_s(model, "ik_llama.cpp", rows, "-ngl 0 --no-op-offload -fa on -t 16", NULL);
+
+	assert_close(prompt_s(model, "ik_llama.cpp", rows, "-ngl 0 --no-op-offload -fa on -t 24", NULL), sixteen / 0.75, 0.03);
+	assert_close(prompt_s(model, "ik_llama.cpp", rows, "-ngl 0 --no-op-offload -fa on -t 32", NULL), sixteen, 0.03);
+	assert_close(prompt_s(model, "llama.cpp", rows, "-ngl 0 --no-op-offload -t 24", NULL),
+		prompt_s(model, "llama.cpp", rows, "-ngl 0 --no-op-offload -t 16", NULL), 0.03);
+}
+END_TEST
+
+/* Zen 5 multiplies many rows 1.65 times as fast as Zen 4, and one row as fast. */
 START_TEST(zen_5_has_wider_units)
 {
 	static const char machine[] = "machine: {cpu0: ryzen-9-9950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\nmodel: llama-2-7b\nquant: q4_0\n"
 				      "engine: ik_llama.cpp\nworkload: {prompt: 509, generate: 9}\n";
 	struct result five = run(machine, NULL, false), four = run(machine, "machine.cpu0.isa=avx512_vnni", false);
 
-	ck_assert(four.value[RESULT_TTFT_S] > 1.2 * five.value[RESULT_TTFT_S]);
-	ck_assert(four.value[RESULT_TTFT_S] < 1.31 * five.value[RESULT_TTFT_S]);
+	ck_assert(four.value[RESULT_TTFT_S] > 1.45 * five.value[RESULT_TTFT_S]);
+	ck_assert(four.value[RESULT_TTFT_S] < 1.66 * five.value[RESULT_TTFT_S]);
 	assert_close(four.value[RESULT_DECODE_TOK_S], five.value[RESULT_DECODE_TOK_S], 1e-9);
 }
 END_TEST
@@ -590,7 +608,7 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
 	ollama_streams_as_llamacpp, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
-	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
+	threads_without_a_block_wait, some_threads_share_a_core, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
 	intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
 	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, attention_goes_with_its_weights, interleaved_types_cross_late,
