@@ -5,6 +5,7 @@
 #include "tests/run_text.h"
 
 #define MACHINE "machine: desktop-rtx4090-ddr5\n"
+#define GiB 1073741824.0
 #define ON_CPU(n) "kernel " #n " attn\nkernel " #n " attn\nkernel " #n " router\ncopy " #n " experts\nkernel " #n " experts\n"
 
 /* 8 experts of which 2 are used: they cross from 32 x 8 / 2 = 128 rows on. */
@@ -195,10 +196,55 @@ START_TEST(a_file_larger_than_ram_is_paged)
 }
 END_TEST
 
+static double bytes_of(const struct result *r, const char *name)
+{
+	for (int i = 0; i < r->n_resources; i++)
+		if (strcmp(r->resource[i].name, name) == 0)
+			return r->resource[i].bytes;
+	ck_abort_msg("no resource %s", name);
+}
+
+/* A prompt that uses more of a layer's experts than RAM holds finds none of them there, one that uses fewer finds its share. */
+START_TEST(a_prompt_that_wants_more_than_ram_holds_reads_all)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE "engine: llama.cpp\nflags: '-ngl 99 -cmoe'\n"
+				   "workload: {prompt: 512, generate: 1}\nrouting: {correlation: 0.5}\n";
+	double experts = 16.3 * GiB, read[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct result r = run(text, i ? "machine.ram.capacity=17GiB" : "machine.ram.capacity=12GiB", false);
+		read[i] = bytes_of(&r, "nvme0.link.d2h") / 2; /* pages come at half the drive's rate */
+	}
+	/* 102 of 128 are wanted; ten GiB hold 0.6 of them, fifteen 0.91 */
+	ck_assert_msg(read[0] > 0.78 * experts && read[0] < 0.81 * experts, "%g", read[0]);
+	ck_assert_msg(read[1] > 0.06 * experts && read[1] < 0.08 * experts, "%g", read[1]);
+}
+END_TEST
+
+/* Two to four rows with experts are vectors since February 2026: each reads its own. */
+START_TEST(few_rows_read_the_experts_of_each)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE "engine: llama.cpp\nflags: '-ngl 99 --build %s'\n"
+				   "workload: {batch: %d, prompt: 0, generate: 40, depth: 9}\nrouting: uniform\n";
+	static const int batch[] = {1, 3, 4, 5};
+
+	for (size_t i = 0; i < ARRAY_LEN(batch); i++) {
+		double read[2], uses = 8.0 * batch[i], hits = 128 * (1 - pow(1 - 8 / 128.0, batch[i])), expert = 16.3 * GiB / 128;
+		for (int now = 0; now < 2; now++) {
+			char all[512];
+			snprintf(all, sizeof(all), text, now ? "2026-02" : "2026-01", batch[i]);
+			struct result r = run(all, NULL, true);
+			read[now] = bytes_of(&r, "gpu0") / 40;
+		}
+		assert_close(1 + (read[1] - read[0]) / expert, 1 + (batch[i] == 3 || batch[i] == 4 ? uses - hits : 0), 0.05);
+	}
+}
+END_TEST
+
 /* 17.5 against 25 GB/s; ik_llama.cpp maps or pins, whatever is said. */
 START_TEST(overridden_weights_were_pageable)
 {
-	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 512";
+	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m\nrouting: uniform", rows[] = "prompt: 512";
 	double mapped = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09", NULL);
 	double pinned = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09 --no-mmap", NULL);
 
@@ -315,7 +361,7 @@ END_TEST
 /* Until July 2025 the experts that no row had chosen crossed with the others. */
 START_TEST(all_experts_crossed_at_first)
 {
-	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 37";
+	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m\nrouting: uniform", rows[] = "prompt: 37";
 	double then = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-07", NULL);
 	double now = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-08", NULL);
 	/* 1 - (1 - 8 / 128)^37 of them. */
@@ -610,7 +656,8 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	ollama_streams_as_llamacpp, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
 	threads_without_a_block_wait, some_threads_share_a_core, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
 	intervals_know_of_copies,
-	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
-	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, attention_goes_with_its_weights, interleaved_types_cross_late,
+	a_file_larger_than_ram_is_paged, a_prompt_that_wants_more_than_ram_holds_reads_all, few_rows_read_the_experts_of_each,
+	overridden_weights_were_pageable, quantised_products_were_slower, ik_had_slower_products_on_the_cpu,
+	attention_goes_with_its_weights, interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
 	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
