@@ -153,6 +153,24 @@ static void print_sockets(const struct placement *p)
 	}
 }
 
+/* What each pass reads from files, and whether the page cache holds it. */
+static void print_files(const struct placement *p)
+{
+	const struct place_files *f = &p->files;
+	char bytes[32], room[32];
+
+	if (!(f->bytes > 0))
+		return;
+	units_format(bytes, sizeof(bytes), f->bytes, UNIT_BYTES);
+	units_format(room, sizeof(room), (double)f->room, UNIT_BYTES);
+	if (f->kept)
+		printf("\nfiles: %s on %s, which RAM keeps (page cache, %s free)%s\n", bytes, p->machine->memories[f->drive].name,
+			room, f->warm ? ", and has from the beginning" : ": read from the drive in the first pass alone");
+	else
+		printf("\nfiles: %s on %s, more than RAM has free for the page cache (%s): read again in each pass\n", bytes,
+			p->machine->memories[f->drive].name, room);
+}
+
 static int place(const struct scenario *s, bool json, struct arena *a)
 {
 	struct placement p;
@@ -168,6 +186,7 @@ static int place(const struct scenario *s, bool json, struct arena *a)
 		cmd_print_memory(&p.ledger);
 		print_lines(&p.ledger);
 		print_sockets(&p);
+		print_files(&p);
 		if (p.advice[0])
 			printf("\n%s\n", p.advice);
 	}

@@ -290,6 +290,11 @@ void cmd_print_placement_json(const struct placement *p)
 		json_array_append_new(kv, spot_json(p, &p->kv[i]));
 	json_object_set_new(root, "fits", json_boolean(ledger_fits(&p->ledger)));
 	json_object_set_new(root, "memory", memory);
+	if (p->files.bytes > 0)
+		json_object_set_new(root, "files",
+			json_pack("{s:s, s:f, s:I, s:b, s:b}", "drive", p->machine->memories[p->files.drive].name, "bytes",
+				p->files.bytes, "room_bytes", (json_int_t)p->files.room, "kept", p->files.kept, "warm",
+				p->files.warm));
 	json_object_set_new(root, "advice", json_string(p->advice));
 	json_object_set_new(root, "tensors", tensors);
 	json_object_set_new(root, "kv", kv);

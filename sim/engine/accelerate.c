@@ -8,7 +8,7 @@
  *	             gpu                                  [kernel]
  *
  * What lies in "cpu" or "disk" is computed on the GPU all the same: a hook brings each parameter before its module
- * runs and drops it after, and the host waits for each copy. Nothing is prefetched, so copies overlap with nothing. Every
+ * runs and drops it after, and the host waits for each copy. From disk it comes by way of the page cache. Nothing is prefetched, so copies overlap with nothing. Every
  * operation is launched from Python, which runs ahead of the GPU where nothing is copied; with several devices (before
  * 2023-07 with one, too) each module has a hook, which takes its time whether it brings something or not. The KV cache stays where the layer is executed. What
  * kernels reach is in hw/kernels/accelerate.yaml.
@@ -19,6 +19,7 @@
 
 #include "models/kvcache.h"
 #include "sim/engine/engine_table.h"
+#include "sim/exec/files.h"
 #include "sim/exec/kernel.h"
 #include "sim/exec/lower.h"
 
@@ -60,6 +61,7 @@ struct accelerate_flags {
 	int device_map;
 	struct yaml_node *max_memory;
 	const char *offload_folder, *dtype, *build;
+	int page_cache; /* enum files_at_start */
 };
 
 static const struct param accelerate_flag[] = {
@@ -72,6 +74,7 @@ static const struct param accelerate_flag[] = {
 	PARAM_TEXT(struct accelerate_flags, dtype, "dtype", "", "element type; the scenario's quant is what counts"),
 	PARAM_TEXT(struct accelerate_flags, build, "build", "2026-06",
 		"year and month of the version, not accelerate's own: before " BUILD_NO_HOOKS " modules have hooks on one device too"),
+	FILES_FLAG(struct accelerate_flags, page_cache),
 };
 
 static const struct engine_alias accelerate_alias[] = {{"torch_dtype", "dtype"}};
@@ -305,6 +308,17 @@ static void book_working_memory(const struct plan *plan, struct placement *p)
 				allocator_slack(m->tensors[i].bytes));
 }
 
+/* What lies on disk is read from np.memmap in each pass (hooks.py, utils/offload.py: OffloadedWeightsLoader). */
+static void book_files(const struct plan *plan, struct placement *p)
+{
+	int drive = hw_first_memory(p->machine, HW_MEMORY_DRIVE);
+	double bytes = 0;
+
+	for (int i = 0; i < p->model->n_tensors; i++)
+		bytes += p->tensor[i].memory == drive ? (double)p->model->tensors[i].bytes : 0;
+	files_book(p, drive, bytes, plan->flags->page_cache);
+}
+
 static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 {
 	place_init(p, plan->job->model, plan->job->machine, a);
@@ -314,6 +328,7 @@ static void fill(const struct plan *plan, struct placement *p, struct arena *a)
 	deal(plan, p);
 	place_finish(p);
 	book_working_memory(plan, p);
+	book_files(plan, p);
 }
 
 static uint32_t layers_on_gpus(const struct plan *plan, const struct placement *p)
@@ -446,7 +461,7 @@ static void fetch(struct accelerate *s, const struct place_part *part, int to, d
 
 	s->host = exec_wait(x, n_tensors * each_s, s->host);
 	if (hw->memories[part->spot.memory].kind == HW_MEMORY_DRIVE)
-		s->host = exec_copy(x, part->spot.memory, s->ram, bytes, true, s->host, 0);
+		s->host = files_read(x, hw_num_value(&s->cost->page_cache_bytes_s), s->chain.step->index, bytes, s->host, 0);
 	s->host = s->chain.last = exec_copy(x, s->ram, to, bytes, false, s->host, s->chain.last);
 }
 

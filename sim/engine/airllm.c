@@ -6,10 +6,13 @@
  *	gpu               [layer 0]       [layer 1]
  *
  * While a layer is copied and computed, a worker thread reads the next file. It asks for pinned memory and drops what it
- * gets, so that copies are from pageable memory all the same. With compression nothing is read ahead. The cache is on the GPU. What kernels reach and what a layer costs is in hw/kernels/pytorch.yaml.
+ * gets, so that copies are from pageable memory all the same. With compression nothing is read ahead. Files are mapped
+ * (safetensors), so a second pass finds in the page cache what RAM has room for. The cache of keys and values is on the GPU.
+ * What kernels reach and what a layer costs is in hw/kernels/pytorch.yaml.
  */
 #include "models/kvcache.h"
 #include "sim/engine/divide.h"
+#include "sim/exec/files.h"
 #include "sim/exec/ranks.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
@@ -29,7 +32,7 @@ static const int group_operations[MODEL_GROUP_N] = {
 static const char *const compressions[] = {"none", "4bit", "8bit", NULL};
 
 struct airllm_flags {
-	int compression;
+	int compression, page_cache;
 	bool prefetching;
 };
 
@@ -37,6 +40,7 @@ static const struct param airllm_flag[] = {
 	PARAM_CHOICE(struct airllm_flags, compression, "compression", "none", compressions,
 		"4bit, 8bit: nothing is read ahead; the scenario's quant is what counts"),
 	PARAM_FLAG(struct airllm_flags, prefetching, "prefetching", "yes", "the next file is read while a layer runs"),
+	FILES_FLAG(struct airllm_flags, page_cache),
 };
 
 static const struct engine_ignored airllm_ignored[] = {
@@ -49,6 +53,7 @@ static int airllm_place(const struct engine_job *job, struct placement *p, struc
 	const struct trace_workload *w = &job->trace->workload;
 	int drive = hw_first_memory(job->machine, HW_MEMORY_DRIVE), ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
 	uint64_t rows = w->batch * (w->prompt ? w->prompt : 1), largest = job->model->embed.bytes;
+	double files = 0;
 
 	if (drive < 0)
 		return err_set(err, ERR_INPUT, "the machine has no drive, from which airllm reads every layer");
@@ -58,9 +63,12 @@ static int airllm_place(const struct engine_job *job, struct placement *p, struc
 	p->kv_sequences = w->batch;
 	p->kv_context = trace_max_context(job->trace);
 	divide_resident(p);
-	for (int t = 0; t < job->model->n_tensors; t++)
-		if (p->tensor[t].memory != PLACE_LEFT_OUT)
-			p->tensor[t] = divide_away(p, drive, PLACE_STREAMED);
+	for (int t = 0; t < job->model->n_tensors; t++) {
+		if (p->tensor[t].memory == PLACE_LEFT_OUT)
+			continue;
+		p->tensor[t] = divide_away(p, drive, PLACE_STREAMED);
+		files += (double)job->model->tensors[t].bytes;
+	}
 	for (uint32_t i = 0; i < job->model->n_layer; i++) {
 		uint64_t bytes = place_layer_bytes(job->model, (int)i);
 		largest = bytes > largest ? bytes : largest;
@@ -70,6 +78,7 @@ static int airllm_place(const struct engine_job *job, struct placement *p, struc
 	ledger_book(&p->ledger, ram, LEDGER_OVERHEAD, "layer read, layer at hand", 2 * largest);
 	divide_book(p, LEDGER_ACTIVATION, "activations",
 		model_activation_bytes(job->model, rows, w->batch, HIDDEN_ELEMENT_BYTES));
+	files_book(p, drive, files, ((const struct airllm_flags *)job->flags)->page_cache);
 	if (!ledger_fits(&p->ledger))
 		p->advice = "a shorter context, a smaller batch or a smaller type is needed";
 	return 0;
@@ -79,7 +88,7 @@ struct airllm {
 	const struct cost *cost;
 	struct ranks ranks;
 	bool ahead;
-	int drive, ram;
+	int ram;
 	op_ref read, used; /* the last file read; what its layer waited for before it could be read in turn */
 };
 
@@ -89,7 +98,9 @@ static void fetch(struct airllm *s, double bytes)
 	struct ranks *r = &s->ranks;
 	struct exec *x = r->walk.x;
 
-	s->read = exec_copy(x, s->drive, s->ram, bytes, true, s->read, s->ahead ? s->used : r->last[0]);
+	/* The worker copies into memory that it pins; without it the mapping itself is what is copied to the GPU. */
+	double rate = hw_num_value(s->ahead ? &s->cost->page_cache_bytes_s : &s->cost->page_faults_bytes_s);
+	s->read = files_read(x, rate, r->walk.step->index, bytes, s->read, s->ahead ? s->used : r->last[0]);
 	op_ref begun = exec_join(x, s->read, r->last[0]);
 	s->used = begun;
 	r->last[0] = exec_copy(x, s->ram, x->placement->rows.spot[0].memory, bytes, false, begun, 0);
@@ -141,7 +152,6 @@ static void *airllm_state_new(const struct engine_job *job, const struct placeme
 
 	s->cost = job->cost;
 	s->ahead = f->prefetching && f->compression == 0;
-	s->drive = hw_first_memory(job->machine, HW_MEMORY_DRIVE);
 	s->ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
 	ranks_init(&s->ranks, job->cost, p);
 	s->ranks.nodes = group_operations;

@@ -15,7 +15,8 @@
  *
  * A share in --percent puts whole tensors somewhere, by the middle of their place in the layer. The cache of a batch is
  * divided by sequences. Memory for the cache is not pinned: what comes from there is copied to pinned memory by the
- * submitting thread first, what goes there is relayed by four helpers, as all that has to do with the disk. With
+ * submitting thread first, what goes there is relayed by four helpers, as all that has to do with the disk, whose files are
+ * mapped: RAM keeps them where it has room for all. With
  * --cpu-cache-compute the thread expands the cache to 32 bits and attends itself, in decoding.
  *
  * The program itself loads OPT alone; here any dense model goes through its schedule.
@@ -27,6 +28,7 @@
 #include "models/kvcache.h"
 #include "sim/engine/engine_table.h"
 #include "sim/exec/eager.h"
+#include "sim/exec/files.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
 /* Pinned memory of the four copy threads (pytorch_backend.py, copy_worker_func): 2^30 elements of 16 bits each. */
@@ -65,7 +67,7 @@ struct flexgen_flags {
 	const char *percent;
 	uint64_t gpu_batch_size, num_gpu_batches;
 	bool compress_weight, compress_cache, cpu_cache_compute, overlap, pin_weight, sep_layer;
-	int debug_mode;
+	int debug_mode, page_cache;
 };
 
 static const struct param flexgen_flag[] = {
@@ -84,6 +86,7 @@ static const struct param flexgen_flag[] = {
 	PARAM_FLAG(struct flexgen_flags, sep_layer, "sep-layer", "yes", "attention and MLP are layers of their own"),
 	PARAM_CHOICE(struct flexgen_flags, debug_mode, "debug-mode", "none", debug_choices,
 		"fewer_batch: decoding is projected from the first token's layers, as its benchmarks do"),
+	FILES_FLAG(struct flexgen_flags, page_cache),
 };
 
 /* argparse takes beginnings: its scripts say --cpu and --debug. */
@@ -359,6 +362,16 @@ static void book_host(const struct plan *plan, struct placement *p)
 			ledger_book(&p->ledger, p->tensor[i].memory, LEDGER_WEIGHTS, "embedding of the output", m->tensors[i].bytes);
 }
 
+/* All that is on disk, weights and cache, is np.memmap's (map_to_torch_tensor). */
+static void book_files(const struct plan *plan, struct placement *p)
+{
+	const struct ledger_row *row = plan->drive >= 0 ? &p->ledger.row[plan->drive] : NULL;
+
+	if (row)
+		files_book(p, plan->drive, (double)(row->used_bytes[LEDGER_WEIGHTS] + row->used_bytes[LEDGER_KV]),
+			plan->flags->page_cache);
+}
+
 static void fill(const struct plan *plan, const struct engine_job *job, struct placement *p, struct arena *a)
 {
 	const struct trace_workload *w = &job->trace->workload;
@@ -375,6 +388,7 @@ static void fill(const struct plan *plan, const struct engine_job *job, struct p
 	book_cache(plan, p);
 	book_gpu(plan, p, w);
 	book_host(plan, p);
+	book_files(plan, p);
 }
 
 /* The most of the weights that the GPU can hold, in whole percent; -1 when not even none. */
@@ -460,6 +474,7 @@ struct flexgen {
 	struct stage *stage;
 	int n_stages;
 	bool decode;
+	uint64_t step;            /* its number */
 	uint64_t rows, entries;   /* of one batch: new rows; entries a sequence has with them */
 	uint64_t new_entries;     /* of one sequence */
 };
@@ -500,11 +515,13 @@ static void label(struct flexgen *s, const struct stage *j, enum exec_of of)
 	exec_moves(s->e.x, of);
 }
 
-/* From disk or pageable memory through a helper's pinned buffer, one hop after the other. */
-static op_ref relay_in(struct flexgen *s, int from, int to, double bytes)
+/* From disk through a helper's pinned buffer, one hop after the other. */
+static op_ref relay_in(struct flexgen *s, int to, double bytes, bool written)
 {
 	struct eager *e = &s->e;
-	op_ref read = exec_copy_aside(e->x, from, e->ram, bytes, true, e->host, 0);
+	double rate = hw_num_value(&e->cost->page_cache_bytes_s);
+	op_ref read = written ? files_read_back(e->x, rate, bytes, e->host, 0) :
+				files_read(e->x, rate, s->step, bytes, e->host, 0);
 
 	return to == e->ram ? read : exec_copy_aside(e->x, e->ram, to, bytes, true, read, 0);
 }
@@ -516,7 +533,7 @@ static op_ref relay_out(struct flexgen *s, int to, double bytes, op_ref after)
 	op_ref out = exec_copy_aside(e->x, e->gpu_memory, e->ram, bytes, true, after, e->host);
 
 	if (to != e->ram)
-		return exec_copy_aside(e->x, e->ram, to, bytes, true, out, 0);
+		return files_write(e->x, hw_num_value(&e->cost->page_cache_bytes_s), bytes, out, 0);
 	return exec_wait(e->x, bytes / hw_num_value(&e->cost->relay_bytes_s), out);
 }
 
@@ -537,7 +554,7 @@ static void load_part(struct flexgen *s, const struct place_part *part)
 	if (part->spot.memory == e->gpu_memory)
 		return;
 	if (part->spot.memory == s->plan->drive) {
-		by_helpers(s, relay_in(s, part->spot.memory, e->gpu_memory, bytes));
+		by_helpers(s, relay_in(s, e->gpu_memory, bytes, false));
 		return;
 	}
 	if (!s->flags->pin_weight)
@@ -594,7 +611,7 @@ static void load_cache(struct flexgen *s, const struct stage *j)
 	double entries = (double)(s->entries - s->new_entries), each = entries * entry_bytes(s, j->layer);
 	int to = s->flags->cpu_cache_compute ? e->ram : e->gpu_memory;
 	if (h->disk)
-		by_helpers(s, relay_in(s, s->plan->drive, to, (double)h->disk * each));
+		by_helpers(s, relay_in(s, to, (double)h->disk * each, true));
 	if (!h->ram)
 		return;
 	if (s->flags->cpu_cache_compute) {
@@ -825,6 +842,7 @@ static int flexgen_lower(struct exec *x, void *state, const struct trace_step *s
 	bool projected;
 
 	(void)err;
+	s->step = step->index;
 	s->decode = step->phase == TRACE_DECODE;
 	projected = s->decode && s->flags->debug_mode == DEBUG_FEWER_BATCH;
 	s->rows = step->n_tokens / s->flags->num_gpu_batches;

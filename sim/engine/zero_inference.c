@@ -11,7 +11,7 @@
  * The prefetch goes on while what it has begun is less than its bucket and than what may still live beside what is there;
  * the last parameter may overshoot. In a step's first pass nothing is known of the order, and no prefetch crosses its end.
  * What is still on NVMe stops it; reads are begun for what comes next, until twice what is on its way is looked at, and
- * a parameter that is being read is waited for with all other reads.
+ * a parameter that is being read is waited for with all other reads. Reads go around the page cache (O_DIRECT, csrc/aio).
  *
  * With several GPUs each keeps one part of every parameter: all parts cross their links at once, are gathered from the
  * neighbours, and concatenated, which reads and writes them once more on the GPU (AllGatherCoalescedHandle). Each GPU runs the

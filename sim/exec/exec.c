@@ -189,6 +189,18 @@ op_ref exec_copy_aside(struct exec *x, int from, int to, double bytes, bool pinn
 	return add_copy(x, from, to, bytes, pinned, true, after, after2);
 }
 
+op_ref exec_read_file(struct exec *x, int drive, double bytes, double rate, bool kept, op_ref after, op_ref after2)
+{
+	int ram = hw_first_memory(x->placement->machine, HW_MEMORY_RAM);
+	struct platform_path path;
+	struct sim_op op;
+
+	if (bytes <= 0)
+		return exec_join(x, after, after2);
+	platform_read_file(&x->platform, drive, bytes, rate, kept, x->overheads, &path, &op);
+	return add(x, EXEC_COPY, &op, (struct exec_added){.from = drive, .to = ram, .pinned = true}, after, after2);
+}
+
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2)
 {
 	struct platform_path path;

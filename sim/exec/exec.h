@@ -130,6 +130,9 @@ enum exec_of exec_moves(struct exec *x, enum exec_of of);
 op_ref exec_copy(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
 /* The same in no stream: it takes its turn at the unit when what it waits for has ended. */
 op_ref exec_copy_aside(struct exec *x, int from, int to, double bytes, bool pinned, op_ref after, op_ref after2);
+/* Bytes of a file on a drive into an engine's own memory, by a thread that copies them out of the page cache at `rate` at most;
+   kept: RAM holds them already. In no stream. */
+op_ref exec_read_file(struct exec *x, int drive, double bytes, double rate, bool kept, op_ref after, op_ref after2);
 /* A kernel on a device, no stream; with neither bytes nor flops it only joins the two, after its latency. */
 op_ref exec_kernel(struct exec *x, int device, const struct platform_work *work, op_ref after, op_ref after2);
 /* The same with its bytes in another memory, which it reads over the link; it has some. Shares: of the link's rate, and of

@@ -223,6 +223,24 @@ void platform_copy(const struct platform *p, int from, int to, double bytes, boo
 		cap_remote(p, &p->machine->links[link[0]], 1, forward[0] ? p->link[link[0]].h2d : p->link[link[0]].d2h, op);
 }
 
+void platform_read_file(const struct platform *p, int drive, double bytes, double rate, bool kept, bool overheads,
+	struct platform_path *path, struct sim_op *op)
+{
+	int ram = p->memory_resource[hw_first_memory(p->machine, HW_MEMORY_RAM)];
+
+	if (kept) {
+		*op = (struct sim_op){.unit = SIM_NONE, .stream = SIM_NONE, .amount = bytes, .cap_resource = SIM_NONE};
+		path->n = 0;
+	} else {
+		copy_near(p, drive, hw_first_memory(p->machine, HW_MEMORY_RAM), bytes, true, overheads, path, op);
+	}
+	add_hop(path, ram, 2); /* read and written by the thread */
+	if (rate < p->capacity[ram])
+		lower_cap(op, rate, ram);
+	op->hop = path->hop;
+	op->n_hops = path->n;
+}
+
 void platform_send(const struct platform *p, int from, int to, double bytes, bool direct, struct platform_path *path,
 	struct sim_op *op)
 {

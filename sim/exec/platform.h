@@ -59,6 +59,11 @@ struct platform_path {
 void platform_copy(const struct platform *p, int from, int to, double bytes, bool pinned, bool overheads,
 	struct platform_path *path, struct sim_op *op);
 
+/* Bytes of a file to RAM, and by a thread from the page cache to where they are wanted; kept: the latter alone. rate: of that
+   thread. */
+void platform_read_file(const struct platform *p, int drive, double bytes, double rate, bool kept, bool overheads,
+	struct platform_path *path, struct sim_op *op);
+
 /* What a kernel (or one of the host's tasks) has to do, and how well it does it. */
 struct platform_work {
 	double bytes; /* of the device's own memory, read or written */

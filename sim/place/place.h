@@ -73,6 +73,14 @@ struct place_cached {
 	double share; /* of bytes used in decode, those that were there before their step, and nowhere nearer */
 };
 
+/* What each pass reads from files through the system's page cache (sim/exec/files.h). bytes 0: nothing. */
+struct place_files {
+	double bytes;
+	uint64_t room;  /* of RAM, for the page cache */
+	int16_t drive;
+	bool kept, warm; /* all stays in RAM behind the first pass; was there before it */
+};
+
 struct expert_plan; /* sim/cache/expert_plan.h */
 
 struct placement {
@@ -90,6 +98,7 @@ struct placement {
 	uint64_t ahead_bytes;                /* at most, fetched before a step begins: what staging buffers hold */
 	struct place_cached cached[PLACE_MAX_CACHES]; /* nearest first */
 	int n_cached;
+	struct place_files files;
 	int16_t cache_device;                /* that computes with what is cached in its own memory */
 	bool uneven;                         /* decode steps differ by more than their context */
 	const struct expert_plan *experts;   /* what was found where, of an engine that caches experts; else NULL */
