@@ -33,7 +33,7 @@ static const char usage_tail[] =
 	"      --json               one JSON document\n"
 	"  -h, --help               this text\n"
 	"\n"
-	"example: offsim trace info qwen.otr --policy lru,lfu,belady --cache 1GiB,4GiB\n";
+	"example: offsim trace info made.otr --policy lru,lfu,belady --cache 1GiB,4GiB\n";
 
 static void usage(void)
 {
