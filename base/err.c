@@ -1,7 +1,6 @@
 #include "base/err.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -75,27 +74,11 @@ int err_prefix(struct err *err, const char *fmt, ...)
 }
 
 /* A message may quote anything from a file; what could move a cursor or break a line must not get out. */
-static void put_clean(const char *s, FILE *to)
-{
-	size_t left = strlen(s);
-
-	while (left) {
-		bool shows;
-		size_t n = utf8_shown(s, left, &shows);
-		if (shows)
-			fwrite(s, 1, n, to);
-		else
-			fputc('?', to);
-		s += n;
-		left -= n;
-	}
-}
-
 void err_print(const struct err *err, FILE *to)
 {
 	fputs("offsim: ", to);
 	if (err->file[0]) {
-		put_clean(err->file, to);
+		utf8_print(err->file, to);
 		fputc(':', to);
 	}
 	if (err->line > 0) {
@@ -105,7 +88,7 @@ void err_print(const struct err *err, FILE *to)
 	}
 	if (err->file[0] || err->line > 0)
 		fputc(' ', to);
-	put_clean(err->msg, to);
+	utf8_print(err->msg, to);
 	fputc('\n', to);
 }
 

@@ -78,3 +78,19 @@ char *utf8_clean(char *s)
 	*to = '\0';
 	return s;
 }
+
+void utf8_print(const char *s, FILE *to)
+{
+	size_t left = strlen(s);
+
+	while (left) {
+		bool shows;
+		size_t n = utf8_shown(s, left, &shows);
+		if (shows)
+			fwrite(s, 1, n, to);
+		else
+			fputc('?', to);
+		s += n;
+		left -= n;
+	}
+}

@@ -17,5 +17,7 @@ size_t utf8_decode(const char *s, size_t n, uint32_t *cp);
 size_t utf8_shown(const char *s, size_t n, bool *shows);
 /* Of a text, in place: what may not is a '?', a tab or the end of a line a blank. Returns s. */
 char *utf8_clean(char *s);
+/* Prints a text, '?' for what may not be shown. */
+void utf8_print(const char *s, FILE *to);
 
 #endif

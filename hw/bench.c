@@ -86,10 +86,12 @@ bool bench_json_number(const json_t *v, double *out)
 int bench_add(struct bench *b, struct bench_text *t, const struct bench_row *row, struct err *err)
 {
 	struct err_pos pos = {t->file, row->line, 0};
+	struct bench_row shown = *row;
 
 	if (!isfinite(row->value) || row->value <= 0 || row->value > 1e30)
 		return err_at(err, ERR_INPUT, &pos, "%s is %g, and no measured value", row->what, row->value);
-	VEC_PUSH(b, t->a, *row);
+	shown.what = utf8_clean(arena_strdup(t->a, row->what));
+	VEC_PUSH(b, t->a, shown);
 	return 0;
 }
 

@@ -29,7 +29,7 @@ do for [p=1:panels] {
 	end = option(at+1); lanes = int(option(at+2))
 	set origin 0, panel_bottom(p)
 	set size 1, panel_share(p)
-	if (p == 1) { set title title offset 0, group_lines-1 } else { unset title }
+	if (p == 1) { set title title offset 0, panels > 1 ? 0.3 : 0 } else { unset title }
 	if (p == panels) { set xlabel ARG5 } else { unset xlabel }
 	set xrange [0:end]
 	set yrange [0:lanes+0.2]

@@ -32,7 +32,7 @@ static const char usage[] = "usage: offsim hw list [--parts gpu|cpu|link|dram|nv
 			    "  -h, --help         this text\n"
 			    "\n"
 			    "example: offsim hw show desktop-rtx4090-ddr5\n"
-			    "example: offsim hw probe -o mine.yaml\n";
+			    "         offsim hw probe -o mine.yaml\n";
 
 static const struct option options[] = {
 	{"parts", required_argument, NULL, 'p'},

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "plots/plot.h"
 #include "sim/cmd/cmd.h"
 
@@ -66,20 +67,26 @@ static void left_out(size_t n, const char *why, const char *key)
 		fprintf(stderr, "offsim: plot: left out runs that %s%s: %zu\n", why, key, n);
 }
 
-static void report(const struct plot_summary *s)
+/* Names are a database's, whoever filled it; NULL where there is none. */
+static const char *shown(struct arena *a, const char *text)
+{
+	return text ? utf8_clean(arena_strdup(a, text)) : "";
+}
+
+static void report(const struct plot_summary *s, struct arena *a)
 {
 	left_out(s->n_no_fit, "do not fit in memory", "");
 	left_out(s->n_failed, "failed or have no such value", "");
-	left_out(s->n_no_x, "have no ", s->x);
+	left_out(s->n_no_x, "have no ", shown(a, s->x));
 	if (s->idle)
-		fprintf(stderr, "offsim: plot: not drawn, as they hold overhead alone: %s\n", s->idle);
+		fprintf(stderr, "offsim: plot: not drawn, as they hold overhead alone: %s\n", shown(a, s->idle));
 	if (s->left_out)
-		fprintf(stderr, "offsim: plot: no room for %s\n", s->left_out);
+		fprintf(stderr, "offsim: plot: no room for %s\n", shown(a, s->left_out));
 	if (!s->mixed)
 		return;
-	fprintf(stderr, "offsim: plot: some runs of one curve have the same %s; they differ in ", s->x);
+	fprintf(stderr, "offsim: plot: some runs of one curve have the same %s; they differ in ", shown(a, s->x));
 	if (*s->mixed)
-		fprintf(stderr, "%s: --series tells them apart\n", s->mixed);
+		fprintf(stderr, "%s: --series tells them apart\n", shown(a, s->mixed));
 	else
 		fprintf(stderr, "nothing that was recorded\n");
 }
@@ -95,7 +102,7 @@ static int draw(struct plot_request *req)
 	terminal_size(req);
 	int status = plot_draw(req, &a, &summary, &err) ? cmd_fail(&err) : EXIT_DONE;
 	if (status == EXIT_DONE)
-		report(&summary);
+		report(&summary, &a);
 	if (summary.again)
 		fprintf(stderr, "offsim: plot: kept; to draw it again: %s\n", summary.again);
 	arena_release(&a);

@@ -64,7 +64,7 @@ static void usage(void)
 	     "\n"
 	     "exit status: 0 done, 1 failed while running, 2 bad input, 3 the placement does not fit, 4 --max-error was missed\n"
 	     "\n"
-	     "example: offsim replay scenarios/replay/cpu.yaml --on cpu --set machine=MY-MACHINE.yaml --max-error 10%");
+	     "example: offsim replay scenarios/replay/cpu.yaml --on cpu --set machine=my-machine.yaml --max-error 10%");
 }
 
 enum { OPT_VALUE = 256 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "base/utf8.h"
 #include "sim/cmd/cmd.h"
 #include "sim/trace/trace_format.h"
 
@@ -108,6 +109,14 @@ static void print_json(const struct trace_import_result *r, const char *out)
 	json_decref(root);
 }
 
+/* What a text of the file's is. */
+static void print_line(const char *title, const char *text)
+{
+	printf("%-9s ", title);
+	utf8_print(text, stdout);
+	putchar('\n');
+}
+
 static void print_text(const struct trace_import_result *r, const char *out)
 {
 	const struct otr_info *info = &r->info;
@@ -115,7 +124,7 @@ static void print_text(const struct trace_import_result *r, const char *out)
 	char from[32], to[32];
 
 	if (*info->model)
-		printf("model     %s\n", info->model);
+		print_line("model", info->model);
 	if (info->kind == OTR_STEPS) {
 		printf("steps     %" PRIu64 ": %" PRIu64 " prefill, %" PRIu64 " decode\n", t->n_records, t->n_prefill, t->n_decode);
 		printf("layers    %" PRIu32 "\n", info->n_layer);
@@ -126,8 +135,8 @@ static void print_text(const struct trace_import_result *r, const char *out)
 		if (info->block_tokens)
 			printf("blocks    of %" PRIu32 " tokens\n", info->block_tokens);
 	}
-	printf("licence   %s\n", *info->licence ? info->licence : "not said (--licence)");
-	printf("note      %s\n", info->note);
+	print_line("licence", *info->licence ? info->licence : "not said (--licence)");
+	print_line("note", info->note);
 	printf("written   %s: %s from %s\n", out, units_format(to, sizeof(to), (double)file_bytes(out), UNIT_BYTES),
 		units_format(from, sizeof(from), (double)r->source_bytes, UNIT_BYTES));
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "sim/cache/replay.h"
 #include "sim/cmd/cmd.h"
@@ -33,7 +34,7 @@ static const char usage_tail[] =
 	"      --json               one JSON document\n"
 	"  -h, --help               this text\n"
 	"\n"
-	"example: offsim trace info qwen.otr --policy lru,lfu,belady --cache 1GiB,4GiB\n";
+	"example: offsim trace info made.otr --policy lru,lfu,belady --cache 1GiB,4GiB\n";
 
 static void usage(void)
 {
@@ -291,8 +292,11 @@ static int read_all(struct info *x, struct err *err)
 
 static void print_text(const char *title, const char *text)
 {
-	if (text[0])
-		printf("%-11s %s\n", title, text);
+	if (!text[0])
+		return;
+	printf("%-11s ", title);
+	utf8_print(text, stdout); /* as whoever made the trace wrote it */
+	putchar('\n');
 }
 
 static const char *bytes_text(char *buf, size_t size, uint64_t bytes)

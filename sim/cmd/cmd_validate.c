@@ -204,8 +204,13 @@ static int no_rows(const struct args *args, const struct validate *v)
 	char text[128];
 
 	suggest_init(&near, engine ? engine : "");
-	for (size_t i = 0; i < v->n; i++)
-		suggest_offer(&near, v->row[i].engine);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct validate_row *r = &v->row[i];
+		if (r->status != VALIDATE_SKIPPED && !strchr(args->tiers, r->tier[0]))
+			return cmd_usage_error("validate", "no row of tiers %s, but of tier %s, such as '%s': --tier %s", args->tiers, r->tier,
+				r->id, r->tier);
+		suggest_offer(&near, r->engine);
+	}
 	return cmd_usage_error("validate", "no row of tiers %s%s%s%s", args->tiers, engine ? " and engine " : "",
 		engine ? engine : "", engine ? suggest_text(&near, text, sizeof(text)) : "");
 }

@@ -575,6 +575,15 @@ int scenario_load_text(const char *text, const char *name, struct arena *a, stru
 		0;
 }
 
+/* Lines that nobody typed are no place to look at. */
+static void forget_lines(struct yaml_node *node)
+{
+	for (struct yaml_node *n = node->child; n; n = n->next) {
+		n->pos.line = n->pos.col = n->key_pos.line = n->key_pos.col = 0;
+		forget_lines(n);
+	}
+}
+
 int scenario_load_typed(const char *text, const char *name, const char *flags, int col, struct arena *a,
 	struct scenario **out, struct err *err)
 {
@@ -582,6 +591,7 @@ int scenario_load_typed(const char *text, const char *name, const char *flags, i
 
 	if (yaml_read_text(text, strlen(text), name, a, &root, err))
 		return -1;
+	forget_lines(root);
 	node->kind = YAML_SCALAR;
 	node->key = "flags";
 	node->text = flags;

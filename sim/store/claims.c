@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Keys are below this byte; at it is who has the file open. */
@@ -25,10 +26,12 @@ static int64_t byte_of(const char *key)
 void claims_open(struct claims *c, const char *db, struct arena *a)
 {
 	char real[PATH_MAX];
+	struct stat st;
 
 	c->path = arena_printf(a, "%s-claims", realpath(db, real) ? real : db);
-	c->fd = open(c->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	if (c->fd >= 0 && lock(c, F_RDLCK, PRESENT)) {
+	c->fd = open(c->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+	/* What is no empty file is another's: it is not locked, and stays. */
+	if (c->fd >= 0 && (fstat(c->fd, &st) || !S_ISREG(st.st_mode) || st.st_size || lock(c, F_RDLCK, PRESENT))) {
 		close(c->fd);
 		c->fd = -1;
 	}

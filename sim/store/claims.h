@@ -3,7 +3,7 @@
  *
  * A claim is a lock of one byte of the file DB-claims, at the place that the run's key says: others see it at once, it
  * takes no transaction, and it ends with the process however that ends. The file stays empty and goes with the last user.
- * Where it cannot be (a folder of a system without such locks), every claim succeeds: work may be done twice then, and
+ * Where it cannot be (a system without such locks, a file of that name that is another's), every claim succeeds: work may be done twice then, and
  * nothing is lost.
  */
 #ifndef SIM_STORE_CLAIMS_H

@@ -98,6 +98,12 @@ says() { # STATUS MESSAGE COMMAND...
 	shift 2
 	fails "$says_status" "$@" >"$tmp/out" 2>&1 && grep -qF "$says_message" "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
+options() { # what is wrong with an option has no place in the command line
+	says 2 "offsim: command line: unknown machine 'desktop-rtx409-ddr5'; did you mean" "$OFFSIM" place --machine desktop-rtx409-ddr5 --model llama-2-13b -- llama-cli &&
+		says 2 "offsim: command line: unknown model 'llama-2-13'" "$OFFSIM" place --machine gh200 --model llama-2-13 -- llama-cli &&
+		says 2 "offsim: command line: 'batch' must be" "$OFFSIM" place --machine gh200 --model llama-2-13b --batch 0 -- llama-cli
+}
+ok 'misspelt options' options
 ok 'misspelt flag of vllm' says 2 "did you mean 'cpu-offload-gb'?" serves --cpu-ofload-gb 4
 ok 'more GPUs than there are' says 2 "flag 'tensor-parallel-size': the machine has 1 GPU" serves -tp 2
 ok 'heads that cannot be divided' says 2 'the 32 heads of a layer cannot be divided over 3 GPUs' "$OFFSIM" predict \
@@ -236,7 +242,7 @@ ok 'a call with a list of 200000' briefly 0 --machine desktop-rtx4090-ddr5 --mod
 	-- "$call" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "])"
 batch() {
 	"$OFFSIM" predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --batch "$1" -- llama-server 2>&1 |
-		grep -qF "batch: '$1' is not a whole number"
+		grep -qF "command line: batch: '$1' is not a whole number"
 }
 ok 'a number is no YAML' batch '1, prompt: 3'
 finish

@@ -99,7 +99,11 @@ one_of_two_killed() {
 	wait $! && rows "$tmp/dead.db" | cmp - "$tmp/alone.rows" && [ ! -e "$tmp/dead.db-claims" ]
 }
 no_room_for_claims() { # then work may be done twice, and that is all
-	mkdir "$tmp/c.db-claims" && sweep --db "$tmp/c.db" >/dev/null && rows "$tmp/c.db" | cmp - "$tmp/j1.rows"
+	mkdir "$tmp/c.db-claims" && sweep --db "$tmp/c.db" >/dev/null && rows "$tmp/c.db" | cmp - "$tmp/j1.rows" || return 1
+	echo theirs >"$tmp/o.db-claims"
+	ln -s nowhere "$tmp/l.db-claims"
+	sweep --db "$tmp/o.db" >/dev/null && sweep --db "$tmp/l.db" >/dev/null && grep -qx theirs "$tmp/o.db-claims" &&
+		[ -L "$tmp/l.db-claims" ] && [ ! -e "$tmp/nowhere" ]
 }
 one_run_twice() { # points of one key count as simulated, however early the first was stored
 	sed 's/, 8\]/, 3, 3]/' "$tmp/s.yaml" >"$tmp/same.yaml"

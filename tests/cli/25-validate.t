@@ -83,6 +83,7 @@ thumb() {
 
 engines() { # of several engines
 	five && validate --engine vllm,llama.cpp && grep -q '^4 of 4 rows' "$tmp/out" &&
+		refuses 2 "no row of tiers D, but of tier A, such as 'near': --tier A" --tier D &&
 		refuses 2 "no row of tiers AB and engine lama.cpp; did you mean 'llama.cpp'?" --engine lama.cpp
 }
 

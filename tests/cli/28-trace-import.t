@@ -241,4 +241,14 @@ if [ -d "$shared" ]; then
 else
 	ok "real files # SKIP no $shared" true
 fi
+controls() { # what a file says of itself moves no cursor
+	bad=$(printf 'x\033[2J\302\233y')
+	"$OFFSIM" trace import tests/data/trace/azure-2023.csv --source "$bad" --licence "$bad" -o "$tmp/c.otr" >"$tmp/out" 2>&1 &&
+		"$OFFSIM" trace info "$tmp/c.otr" >>"$tmp/out" || return 1
+	sed 's/"name": "/"name": "\\u001b[2J/' tests/data/bench/nvbandwidth.json >"$tmp/nv.json"
+	"$OFFSIM" calibrate --from "$tmp/nv.json" --machine server-h100 -o "$tmp/p.yaml" >>"$tmp/out" 2>&1
+	[ "$(grep -c 'x?\[2J?y' "$tmp/out")" -eq 3 ] && grep -q '?\[2Jhost' "$tmp/out" &&
+		! LC_ALL=C grep -q "$(printf '[\033\233]')" "$tmp/out" || { cat -v "$tmp/out"; return 1; }
+}
+ok 'control characters' controls
 finish

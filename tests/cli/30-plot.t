@@ -221,7 +221,11 @@ idle() { # GPUs that compute nothing have no panel; RAM has, in whichever run it
 	stderr_has 'not drawn, as they hold overhead alone: gpu1, gpu2, gpu3, gpu4, gpu5, gpu6, gpu7, ram' &&
 		grep -qF 'gpu0 (GiB)' "$out/f.svg" && ! grep -qE '(gpu1|ram) \(' "$out/f.svg" || { cat "$tmp/stderr"; return 1; }
 	"$OFFSIM" run scenarios/headline.yaml --db "$tmp/idle.db" && plot 0 memory --db "$tmp/idle.db" -o "$out/f.svg" &&
-		grep -qF 'ram (GiB)' "$out/f.svg"
+		grep -qF 'ram (GiB)' "$out/f.svg" || return 1
+	command -v sqlite3 >/dev/null || return 0
+	sqlite3 "$tmp/idle.db" "update memory_use set memory = char(27) || '[2J' || memory" &&
+		plot 0 memory --db "$tmp/idle.db" -o "$out/f.svg" && stderr_has 'alone: ?[2Jgpu1' &&
+		! grep -q "$(printf '\033')" "$tmp/stderr" "$out/f.svg"
 }
 ok 'memories of overhead alone' idle
 rm -f "$out/f.svg"
