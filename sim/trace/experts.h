@@ -13,10 +13,11 @@
  * tokens within a tenth (tests/unit/test_routing.c); Zipf's law that agrees for 8 of them has a quarter too many there. A few
  * tokens, about something else, may use any experts: they take nothing away from few tokens and hit the rest for many.
  *
- * Each token of each layer draws n_used of them without repetition, one after another, each with a chance in proportion to its weight among those not yet taken. Draws go
- * through Walker's alias method (GSL), and are rejected when the expert is taken already: a few table look-ups a token,
- * where Gumbel's keys would cost a logarithm for each of the layer's experts. After a few rejections (when few experts
- * have nearly all weight) a walk over the remaining weights gives the same law at once.
+ * Each token of each layer draws n_used of them without repetition, one after another, each with a chance in proportion
+ * to its weight among those not yet taken. Draws go through Walker's alias method (GSL), and are rejected when the
+ * expert is taken already: a few table look-ups a token, where Gumbel's keys would cost a logarithm for each of the
+ * layer's experts. After a few rejections (when few experts have nearly all weight) a walk over the remaining weights
+ * gives the same law at once.
  *
  * With locality P a token hits, on average, the share P of the experts that the token before it hit at this layer. Its
  * own, new draw and those of the token before are paired, leaving out what both have, and each pair keeps the old one with
