@@ -37,6 +37,7 @@ struct chances {
 	uint32_t n, k;
 	const double *weight;
 	double *chance;
+	double *rang;   /* [n]: P(i rang) */
 	double *ahead;  /* [n + 1][k]: P(j of the first i rang) */
 	double *behind; /* [n + 1][k]: P(at most j of those from i on rang) */
 };
@@ -52,13 +53,14 @@ static void add_at(struct chances *c, double t, double step)
 	for (uint32_t i = 0; i < n; i++) {
 		const double *from = &c->ahead[(size_t)i * k];
 		double *to = &c->ahead[(size_t)(i + 1) * k], rang = -expm1(-c->weight[i] * t);
+		c->rang[i] = rang;
 		to[0] = from[0] * (1 - rang);
 		for (uint32_t j = 1; j < k; j++)
 			to[j] = from[j] * (1 - rang) + from[j - 1] * rang;
 	}
 	for (uint32_t i = n; i-- > 0;) {
 		const double *from = &c->behind[(size_t)(i + 1) * k], *ahead = &c->ahead[(size_t)i * k];
-		double *to = &c->behind[(size_t)i * k], rang = -expm1(-c->weight[i] * t), few = 0;
+		double *to = &c->behind[(size_t)i * k], rang = c->rang[i], few = 0;
 		for (uint32_t j = 0; j < k; j++)
 			few += ahead[j] * from[k - 1 - j];
 		c->chance[i] += step * c->weight[i] * t * (1 - rang) * few;
@@ -78,10 +80,11 @@ static int descending(const void *a, const void *b)
 static const double *chances(const double *weight, uint32_t n, uint32_t k, struct arena *a)
 {
 	const double step = 0.2;
-	struct chances c = {n, k, weight, arena_array(a, double, n), NULL, NULL};
+	struct chances c = {n, k, weight, arena_array(a, double, n), NULL, NULL, NULL};
 	struct arena_mark mark = arena_mark(a);
 	double *sorted = arena_array(a, double, n), sum = 0;
 
+	c.rang = arena_array(a, double, n);
 	c.ahead = arena_array(a, double, (size_t)(n + 1) * k);
 	c.behind = arena_array(a, double, (size_t)(n + 1) * k);
 	memcpy(sorted, weight, n * sizeof(*sorted));
