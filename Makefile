@@ -231,7 +231,7 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/cuda-flags
 # What programs read at run time. uninstall removes what install installs, and the folders of ours that are empty then.
 D        = $(DESTDIR)$(PREFIX)
 SHARE    = share/offsim
-DATA     = $(shell find hw models/cards scenarios plots -type f \( -name '*.yaml' -o -name '*.json' -o -name '*.csv' -o -name '*.otr' -o \
+DATA     = $(shell find hw models/cards models/routing.yaml scenarios plots -type f \( -name '*.yaml' -o -name '*.json' -o -name '*.csv' -o -name '*.otr' -o \
              -name '*.gp' \))
 HEADER  := $(wildcard sim/offsim.h)
 install: all $(BUILD)/install/liboffsim.a ## PREFIX=/usr/local, DESTDIR=

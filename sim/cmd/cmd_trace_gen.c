@@ -17,7 +17,7 @@ struct gen {
 	/* steps */
 	const char *model, *quant, *popularity;
 	uint64_t layers, experts, used;
-	double expert_bytes, zipf, locality;
+	double expert_bytes, correlation, zipf, locality;
 	struct trace_workload workload;
 	bool experts_only;
 	/* requests */
@@ -49,8 +49,10 @@ static const struct param step_options[] = {
 	PARAM_COUNT(struct gen, workload.batch, "batch", "1", 1, 1e6, "sequences that run together"),
 	PARAM_COUNT(struct gen, workload.prompt, "prompt", "512", 0, 1e8, "tokens of each prompt; 0: generation alone"),
 	PARAM_COUNT(struct gen, workload.generate, "generate", "128", 0, 1e7, "tokens generated for each"),
-	PARAM_REAL(struct gen, zipf, "zipf", UNIT_PLAIN, "0", 0, 20,
-		"weight r^-zipf of a layer's r-th most popular expert; 0: all alike"),
+	PARAM_REAL(struct gen, correlation, "correlation", UNIT_FRACTION, NULL, 0, ROUTING_CORRELATION_MAX,
+		"share of a router's scores that tokens have in common; without it, what is typical of so many experts"),
+	PARAM_REAL(struct gen, zipf, "zipf", UNIT_PLAIN, NULL, 0, 20,
+		"instead, weight r^-zipf of a layer's r-th most popular expert; 0: all alike"),
 	PARAM_TEXT(struct gen, popularity, "popularity", NULL,
 		"instead, how often each was used: Fiddler's JSON (expert_popularity), or an .otr"),
 	PARAM_REAL(struct gen, locality, "locality", UNIT_FRACTION, NULL, 0, EXPERTS_LOCALITY_MAX,
@@ -170,8 +172,9 @@ static int check(const char *name, const struct gen *g, const char *const *given
 			g->experts);
 	if (!g->model && g->used > g->experts)
 		return cmd_usage_error(name, "--used %" PRIu64 " of --experts %" PRIu64, g->used, g->experts);
-	if (g->popularity && g->zipf > 0)
-		return cmd_usage_error(name, "experts are drawn by --zipf or by --popularity, not by both");
+	if ((g->popularity != NULL) + !isnan(g->zipf) + !isnan(g->correlation) > 1)
+		return cmd_usage_error(name, "experts are drawn by --%s or by --%s, not by both",
+			isnan(g->correlation) ? "zipf" : "correlation", g->popularity ? "popularity" : "zipf");
 	if (g->workload.prompt + g->workload.generate == 0)
 		return cmd_usage_error(name, "neither --prompt nor --generate leaves any step");
 	return -1;
@@ -256,14 +259,20 @@ static struct model *made_up(const struct gen *g, struct arena *a)
 
 static int make_experts(const struct gen *g, const struct model *m, struct arena *a, const struct experts **out, struct err *err)
 {
-	struct experts_law law = {.zipf = g->zipf, .locality = g->locality};
+	bool zipf = !isnan(g->zipf), correlation = !isnan(g->correlation);
+	struct experts_law law = {.zipf = zipf ? g->zipf : 0, .correlation = correlation ? g->correlation : 0, .locality = g->locality};
 	struct experts_popularity popularity;
+	struct routing typical;
 	uint64_t hash;
 
 	if (g->popularity) {
 		if (popularity_read(g->popularity, m, a, &popularity, &hash, err))
 			return -1;
 		law.popularity = &popularity;
+	} else if (!zipf && !correlation) {
+		if (routing_read(a, &typical, err))
+			return -1;
+		law.typical = &typical;
 	}
 	return experts_new(&law, m, g->seed, a, out, err);
 }

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -17,7 +16,7 @@ struct keys {
 };
 
 struct routing_keys {
-	double zipf, locality;
+	double correlation, zipf, locality;
 	const char *popularity, *trace;
 };
 
@@ -31,7 +30,7 @@ static const struct param scenario_params[] = {
 	PARAM_NODE(struct keys, flags, "flags", "the engine's own flags: a map, or text as on its command line"),
 	PARAM_NODE(struct keys, workload, "workload", "batch, prompt, generate, depth"),
 	PARAM_NODE(struct keys, routing, "routing",
-		"which experts tokens hit: uniform (all alike, the default), or a map: zipf or popularity, locality; or trace"),
+		"which experts tokens hit: typical (the default), uniform (all alike), or a map: correlation, zipf or popularity, locality; or trace"),
 	PARAM_NODE(struct keys, sweep, "sweep", "keys to vary, with lists or FIRST..LAST/STEP"),
 	PARAM_COUNT(struct keys, seed, "seed", "1", 0, 9007199254740992.0, "of all random numbers"),
 };
@@ -56,12 +55,14 @@ static const struct param workload_params[] = {
 };
 
 static const struct param routing_params[] = {
-	PARAM_REAL(struct routing_keys, zipf, "zipf", UNIT_PLAIN, "0", 0, 20,
-		"weight r^-zipf of the r-th most popular expert, another in each layer; 0: all alike"),
+	PARAM_REAL(struct routing_keys, correlation, "correlation", UNIT_FRACTION, NULL, 0, ROUTING_CORRELATION_MAX,
+		"share of a router's scores that tokens have in common; 0: all alike; without it, by experts as models/routing.yaml says"),
+	PARAM_REAL(struct routing_keys, zipf, "zipf", UNIT_PLAIN, NULL, 0, 20,
+		"instead, weight r^-zipf of the r-th most popular expert, another in each layer; 0: all alike"),
 	PARAM_REAL(struct routing_keys, locality, "locality", UNIT_FRACTION, NULL, 0, EXPERTS_LOCALITY_MAX,
 		"share of a token's experts that the token before it hit at this layer; without it, tokens are independent"),
 	PARAM_TEXT(struct routing_keys, popularity, "popularity", NULL,
-		"instead of zipf, a file that says how often each expert was used: Fiddler's JSON, or a trace (.otr)"),
+		"instead of both, a file that says how often each expert was used: Fiddler's JSON, or a trace (.otr)"),
 	PARAM_TEXT(struct routing_keys, trace, "trace", NULL,
 		"instead of all these, a trace (.otr) that says which experts each token used, in order"),
 };
@@ -116,9 +117,23 @@ static bool has_sets(const struct scenario *s, const char *prefix)
 	return false;
 }
 
-static bool is_uniform(const struct yaml_node *routing)
+static bool is_word(const struct yaml_node *routing, const char *word)
 {
-	return routing->kind == YAML_SCALAR && strcmp(routing->text, "uniform") == 0;
+	return routing->kind == YAML_SCALAR && strcmp(routing->text, word) == 0;
+}
+
+/* A word as the map that it is short for, to which another key comes: one that brings a law of its own, or not. */
+static struct yaml_node routing_map(const struct yaml_node *word, bool law, struct arena *a)
+{
+	struct yaml_node map = {
+		.kind = YAML_MAP, .pos = word->pos, .key = word->key, .key_pos = word->key_pos, .next = word->next};
+
+	if (is_word(word, "uniform") && !law) {
+		map.child = arena_new(a, struct yaml_node);
+		*map.child = (struct yaml_node){
+			.kind = YAML_SCALAR, .pos = word->pos, .key = "zipf", .key_pos = word->pos, .text = "0"};
+	}
+	return map;
 }
 
 /* Sets of whole sections and of plain keys; those inside machine and flags wait until these are known. */
@@ -128,14 +143,9 @@ static int apply_plain_sets(const struct scenario *s, struct yaml_node *root, st
 		struct err_pos pos = set_pos(&s->set[i], a);
 		if (starts_with(s->set[i].key, "machine.") || starts_with(s->set[i].key, "flags."))
 			continue;
-		/* "uniform" is short for a map without anything in it. */
 		struct yaml_node *routing = starts_with(s->set[i].key, "routing.") ? yaml_get(root, "routing") : NULL;
-		if (routing && is_uniform(routing))
-			*routing = (struct yaml_node){.kind = YAML_MAP,
-				.pos = routing->pos,
-				.key = routing->key,
-				.key_pos = routing->key_pos,
-				.next = routing->next};
+		if (routing && (is_word(routing, "uniform") || is_word(routing, "typical")))
+			*routing = routing_map(routing, strcmp(s->set[i].key, "routing.locality") != 0, a);
 		if (yaml_set_path(a, root, s->set[i].key, s->set[i].value, NULL, &pos, err))
 			return -1;
 	}
@@ -350,14 +360,33 @@ static const char *number_text(double v, struct arena *a)
 	return arena_strdup(a, text);
 }
 
-/* file: what stands for the one that popularity comes from. */
+/* Without `file`, which stands for the one that popularity comes from, and with neither of the other laws: typical. */
 static const char *routing_canonical(const struct routing_keys *k, const char *file, struct arena *a)
 {
-	const char *locality = isnan(k->locality) ? "" : arena_printf(a, ", locality: %s", number_text(k->locality, a));
+	const char *locality = isnan(k->locality) ? "" : arena_printf(a, "locality: %s", number_text(k->locality, a));
+	const char *comma = *locality ? ", " : "";
 
 	if (file)
-		return arena_printf(a, "{popularity: %s%s}", file, locality);
-	return k->zipf > 0 || *locality ? arena_printf(a, "{zipf: %s%s}", number_text(k->zipf, a), locality) : "uniform";
+		return arena_printf(a, "{popularity: %s%s%s}", file, comma, locality);
+	if (k->zipf > 0)
+		return arena_printf(a, "{zipf: %s%s%s}", number_text(k->zipf, a), comma, locality);
+	if (k->correlation > 0)
+		return arena_printf(a, "{correlation: %s%s%s}", number_text(k->correlation, a), comma, locality);
+	if (k->zipf == 0 || k->correlation == 0)
+		return *locality ? arena_printf(a, "{zipf: 0, %s}", locality) : "uniform";
+	return *locality ? arena_printf(a, "{%s}", locality) : "typical";
+}
+
+/* Of the numbers that "typical" stands for. */
+static uint64_t routing_hash(const struct routing *r)
+{
+	uint64_t h = hash_bytes(HASH_INIT, &r->strays, sizeof(r->strays));
+
+	for (size_t i = 0; i < r->n; i++) {
+		h = hash_bytes(h, &r->point[i].n_expert, sizeof(r->point[i].n_expert));
+		h = hash_bytes(h, &r->point[i].correlation, sizeof(r->point[i].correlation));
+	}
+	return h;
 }
 
 /* Tokens that a phase has beyond the recorded ones. */
@@ -387,6 +416,14 @@ static int load_record(struct scenario *s, const struct yaml_node *routing, cons
 	return 0;
 }
 
+static bool has_experts(const struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		if (m->layers[i].n_expert)
+			return true;
+	return false;
+}
+
 static int load_routing(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
 {
 	struct scenario_routing *r = &s->routing;
@@ -394,22 +431,37 @@ static int load_routing(struct scenario *s, const struct keys *k, struct arena *
 	struct experts_popularity popularity;
 
 	param_defaults(routing_params, ARRAY_LEN(routing_params), &keys, a);
-	if (k->routing && !is_uniform(k->routing)) {
+	if (k->routing && is_word(k->routing, "uniform"))
+		keys.zipf = 0;
+	else if (k->routing && !is_word(k->routing, "typical")) {
 		if (k->routing->kind == YAML_SCALAR)
 			return err_at(err, ERR_INPUT, &k->routing->pos,
-				"unknown routing '%.100s'; it is 'uniform', or a map of zipf, popularity, locality, trace", k->routing->text);
+				"unknown routing '%.100s'; it is 'typical', 'uniform', or a map of correlation, zipf, popularity, "
+				"locality, trace", k->routing->text);
 		if (param_fill(routing_params, ARRAY_LEN(routing_params), k->routing, "routing", &keys, a, err))
 			return -1;
 		if (s->recorded)
 			return err_at(err, ERR_INPUT, &k->routing->pos, "the recorded workload has its own routing");
 	}
 	const struct yaml_node *node = k->routing ? yaml_get(k->routing, "popularity") : NULL;
-	struct experts_law law = {.zipf = keys.zipf, .locality = keys.locality};
+	bool zipf = !isnan(keys.zipf), correlation = !isnan(keys.correlation);
+	struct experts_law law = {.zipf = zipf ? keys.zipf : 0,
+		.correlation = correlation ? keys.correlation : 0, .locality = keys.locality};
+	struct routing typical;
+	if (zipf + correlation + (node != NULL) > 1)
+		return err_at(err, ERR_INPUT, &k->routing->pos, "routing is by %s or by %s, not by both",
+			correlation ? "correlation" : "zipf", node ? "popularity" : "zipf");
 	r->text = r->key = routing_canonical(&keys, NULL, a);
+	if (!has_experts(s->model)) {
+		r->text = r->key = "uniform"; /* as good as any */
+	} else if (!zipf && !correlation && !node && !keys.trace) {
+		if (routing_read(a, &typical, err))
+			return -1;
+		law.typical = &typical;
+		r->key = arena_printf(a, "%s %016" PRIx64, r->text, routing_hash(&typical));
+	}
 	if (node) {
 		uint64_t hash;
-		if (yaml_get(k->routing, "zipf"))
-			return err_at(err, ERR_INPUT, &node->pos, "routing is by zipf or by popularity, not by both");
 		if (popularity_read(beside(node, s, a), s->model, a, &popularity, &hash, err))
 			return -1;
 		law.popularity = &popularity;

@@ -1,5 +1,6 @@
 #include "sim/trace/experts.h"
 
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
 #include <math.h>
 #include <string.h>
@@ -17,6 +18,10 @@
 #define FIT_ROUNDS 30
 #define CHANCE_MAX (1 - 1e-6)
 #define CHANCE_MIN 1e-15 /* once in more tokens than anybody counted */
+
+/* Of the threshold of scores that a layer takes. */
+#define SCORE_MAX 40 /* beyond, chances are 0 or 1 */
+#define SCORE_ERROR 1e-12
 
 /* ---- chances ---- */
 
@@ -196,6 +201,47 @@ static int counted_ranks(const struct experts_popularity *p, uint32_t layer, con
 	return 0;
 }
 
+/* Chances of experts whose own parts of the score lie at the middles of n equal shares of the normal distribution. */
+static const double *common_chances(double c, uint32_t n, uint32_t k, struct arena *a)
+{
+	double *own = arena_array(a, double, n), *chance = arena_array(a, double, n), low = -SCORE_MAX, high = SCORE_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+		own[i] = sqrt(c) * gsl_cdf_ugaussian_Qinv((i + 0.5) / n);
+	while (high - low > SCORE_ERROR) {
+		double t = (low + high) / 2, sum = 0;
+		for (uint32_t i = 0; i < n; i++)
+			sum += chance[i] = gsl_cdf_ugaussian_P((own[i] + t) / sqrt(1 - c));
+		*(sum < k ? &low : &high) = t;
+	}
+	return chance;
+}
+
+static const double *common_weights(double c, double strays, uint32_t n, uint32_t k, struct arena *a)
+{
+	double *want = arena_array(a, double, n);
+	const double *chance = common_chances(c, n, k, a);
+
+	for (uint32_t i = 0; i < n; i++)
+		want[i] = fmax(fmin((1 - strays) * chance[i] + strays * k / n, CHANCE_MAX), CHANCE_MIN);
+	return fit_weights(want, n, k, a);
+}
+
+static double correlation_of(const struct experts_law *law, uint32_t n_expert)
+{
+	return law->typical ? routing_correlation(law->typical, n_expert) : law->correlation;
+}
+
+static const double *ranked_weights(const struct experts_law *law, uint32_t n, uint32_t k, struct arena *a)
+{
+	double c = correlation_of(law, n);
+
+	if (c > 0)
+		return k == n || k > EXPERTS_USED_MAX ? NULL :
+			common_weights(c, law->typical ? law->typical->strays : 0, n, k, a);
+	return law->zipf > 0 ? zipf_weights(law->zipf, n, a) : NULL;
+}
+
 /* Of the law, for a layer; those of an earlier one of the same shape where the law allows. */
 static int find_ranks(const struct experts_law *law, const struct model *m, uint32_t layer, const struct experts *done,
 	struct arena *a, const struct experts_ranks **out, struct err *err)
@@ -209,7 +255,7 @@ static int find_ranks(const struct experts_law *law, const struct model *m, uint
 		if (*out && (*out)->n_expert == l->n_expert && (*out)->n_used == l->n_expert_used)
 			return 0;
 	}
-	*out = ranks_new(law->zipf > 0 ? zipf_weights(law->zipf, l->n_expert, a) : NULL, l->n_expert, l->n_expert_used, a);
+	*out = ranks_new(ranked_weights(law, l->n_expert, l->n_expert_used, a), l->n_expert, l->n_expert_used, a);
 	return 0;
 }
 
@@ -241,7 +287,7 @@ int experts_new(const struct experts_law *law, const struct model *m, uint64_t s
 			BUG("%u of %u experts", l->n_expert_used, l->n_expert);
 		if (find_ranks(law, m, i, e, a, &e[i].ranks, err))
 			return -1;
-		if (law->zipf > 0 && !law->popularity && order_ranks(l->n_expert, seed, i, a, &e[i].number, err))
+		if (e[i].ranks->weight && !law->popularity && order_ranks(l->n_expert, seed, i, a, &e[i].number, err))
 			return -1;
 		if (isnan(law->locality) || l->n_expert_used == l->n_expert)
 			continue;

@@ -1,9 +1,19 @@
 /*
  * experts.h - which experts a token hits.
  *
- * A law gives every expert of a layer a weight: all the same, by its rank (Zipf: the r-th most popular has r^-s; who has which
- * rank differs from layer to layer), or as counted somewhere. Each token of each layer draws n_used of them without
- * repetition, one after another, each with a chance in proportion to its weight among those not yet taken. Draws go
+ * A law gives every expert of a layer a weight: all the same, by its rank (who has which rank differs from layer to layer), or
+ * as counted somewhere. By rank there are two: Zipf's, where the r-th most popular has the weight r^-s, and that of scores
+ * which tokens have in common. A router scores the experts and takes the n_used best; let a score be the sum of a part that
+ * is the expert's own for all tokens of a workload and one that is the token's, both normal, the first of variance c, the
+ * second of 1 - c. An expert whose own part lies at the quantile u of the normal distribution is taken with the chance
+ *
+ *	Phi((sqrt(c) u + t) / sqrt(1 - c)),   t such that the chances add up to n_used
+ *
+ * (Vasicek's law of loan losses is the same), where c = 0 is all alike. Recorded answers hit as many experts as it says, up to 32
+ * tokens within a tenth (tests/unit/test_routing.c); Zipf's law that agrees for 8 of them has a quarter too many there. A few
+ * tokens, about something else, may use any experts: they take nothing away from few tokens and hit the rest for many.
+ *
+ * Each token of each layer draws n_used of them without repetition, one after another, each with a chance in proportion to its weight among those not yet taken. Draws go
  * through Walker's alias method (GSL), and are rejected when the expert is taken already: a few table look-ups a token,
  * where Gumbel's keys would cost a logarithm for each of the layer's experts. After a few rejections (when few experts
  * have nearly all weight) a walk over the remaining weights gives the same law at once.
@@ -29,6 +39,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "models/model.h"
+#include "models/routing.h"
 
 #define EXPERTS_USED_MAX 256 /* of a layer that draws; one that uses more has the expected counts */
 
@@ -44,6 +55,8 @@ struct experts_law {
 	double zipf;     /* s, at least 0: all alike */
 	double locality; /* P, from b to 0.98; NAN: tokens are independent */
 	const struct experts_popularity *popularity; /* instead of zipf; NULL: none */
+	double correlation; /* c, at most ROUTING_CORRELATION_MAX, instead of zipf; 0: all alike */
+	const struct routing *typical; /* instead: c by experts of the layer; NULL: none */
 };
 
 #define EXPERTS_LOCALITY_MAX 0.98

@@ -79,6 +79,8 @@ ok 'arrivals beyond what can be counted' says 'after more than 30 years' trace g
 	-o "$tmp/no.otr"
 ok 'half a shape' says 'go together' trace gen --layers 3 -o "$tmp/no.otr"
 ok 'nothing to make' says 'of what?' trace gen -o "$tmp/no.otr"
+ok 'two laws of experts' says 'drawn by --correlation or by --zipf, not by both' trace gen --model qwen3-30b-a3b --zipf 1 \
+	--correlation 0.3 -o "$tmp/no.otr"
 ok 'no output' says '-o OUT.otr is missing' trace gen --requests 3
 ok 'a locality below what any two tokens share' says 'a locality of 0.01 is less than' trace gen --model qwen3-30b-a3b \
 	--locality 1% -o "$tmp/no.otr"
@@ -117,6 +119,24 @@ same() { [ "$(result "$1" "$2")" = "$(result "$3" "$4")" ] && result "$1" "$2"; 
 ok 'routing by map' same --set 'routing={zipf: 0.8}' --set routing.zipf=0.80
 ok 'is another run than uniform' differs --set routing.zipf=0.8 --set routing=uniform
 ok 'zipf 0 is uniform' same --set routing.zipf=0 --set routing=uniform
+ok 'the default is typical' same --set routing=typical --set seed=7
+ok 'which is not uniform' differs --set routing=typical --set routing=uniform
+ok 'nothing in common is uniform' same --set routing.correlation=0 --set routing=uniform
+ok 'correlation makes another run' differs --set routing.correlation=0.3 --set routing.correlation=0.4
+ok 'locality alone is beside what is typical' differs --set routing.locality=0.6 --set 'routing={zipf: 0, locality: 0.6}'
+sed 's/^seed.*/routing: uniform/' $scenario >"$tmp/uniform.yaml"
+of_uniform() { # with locality still uniform, with another law no longer
+	scenario=$tmp/uniform.yaml
+	same --set routing.locality=0.6 --set 'routing={zipf: 0, locality: 0.6}' &&
+		same --set routing.correlation=0.3 --set 'routing={correlation: 0.3}'
+}
+ok 'keys beside uniform' of_uniform
+scenario=tests/golden/moe-batch.yaml
+scenario=tests/golden/8b-cpu.yaml
+ok 'without experts all is one' same --set routing=typical --set routing=uniform
+scenario=tests/golden/moe-batch.yaml
+ok 'two laws' says 'by correlation or by zipf, not by both' "$OFFSIM" run $scenario --no-db --set 'routing={zipf: 1, correlation: 0.3}'
+ok 'more in common than there is' says 'correlation' "$OFFSIM" run $scenario --no-db --set routing.correlation=0.95
 ok 'locality makes another run' differs --set 'routing={zipf: 0.8}' --set 'routing={zipf: 0.8, locality: 0.5}'
 ok 'an unknown routing' says "unknown routing 'zipf'" "$OFFSIM" run $scenario --no-db --set routing=zipf
 ok 'a misspelt key' says "did you mean 'zipf'?" "$OFFSIM" run $scenario --no-db --set 'routing={zpf: 1}'

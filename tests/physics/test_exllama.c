@@ -18,7 +18,7 @@ START_TEST(a_few_rows_are_computed_on_the_cpu)
 END_TEST
 
 #define STREAMED "model: qwen3-30b-a3b\nquant: exl3-4bpw\nengine: exllama\nflags: {mcl: 48}\n" \
-	"machine: desktop-rtx3090-ddr4\nworkload: {prompt: 2385, generate: 1}\n"
+	"machine: desktop-rtx3090-ddr4\nworkload: {prompt: 2385, generate: 1}\nrouting: uniform\n"
 
 static double bytes(const struct result *r, const char *name)
 {

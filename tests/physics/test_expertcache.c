@@ -104,14 +104,14 @@ END_TEST
    the router's choice. */
 START_TEST(all_in_is_as_fast_as_resident)
 {
-	struct result few = run(CACHED "workload: {batch: 64, prompt: 0, generate: 12, depth: 100}\n",
+	struct result few = run(CACHED "workload: {batch: 64, prompt: 0, generate: 12, depth: 100}\nrouting: uniform\n",
 		"flags.gpu-slots=128 machine.gpu0.memory=48GiB", true);
-	struct result more = run(CACHED "workload: {batch: 64, prompt: 0, generate: 13, depth: 100}\n",
+	struct result more = run(CACHED "workload: {batch: 64, prompt: 0, generate: 13, depth: 100}\nrouting: uniform\n",
 		"flags.gpu-slots=128 machine.gpu0.memory=48GiB", true);
 
 	ck_assert_uint_eq(few.cache[0].read_bytes, more.cache[0].read_bytes);
 	struct result all = run(MODEL MACHINE "engine: llama.cpp\nflags: -ngl 99\n"
-		"workload: {batch: 64, prompt: 0, generate: 1, depth: 111}\n", "machine.gpu0.memory=48GiB", true);
+		"workload: {batch: 64, prompt: 0, generate: 1, depth: 111}\nrouting: uniform\n", "machine.gpu0.memory=48GiB", true);
 	double step = more.value[RESULT_TOTAL_S] - few.value[RESULT_TOTAL_S];
 	assert_close(step, all.value[RESULT_TOTAL_S], 0.1);
 }
@@ -191,7 +191,7 @@ START_TEST(a_cache_larger_than_everything_holds_everything)
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		char sets[160];
 		snprintf(sets, sizeof(sets), "%s machine.gpu0.memory=48GiB", sizes[i]);
-		struct result r = run(CACHED "workload: {batch: 500, prompt: 0, generate: 2, depth: 0}\n", sets, true);
+		struct result r = run(CACHED "workload: {batch: 500, prompt: 0, generate: 2, depth: 0}\nrouting: uniform\n", sets, true);
 		ck_assert_uint_eq(r.cache[0].lookups, 2 * 48 * 128);
 		ck_assert_double_eq(r.cache[0].decode_hit_rate, 0.5);
 	}

@@ -198,7 +198,7 @@ END_TEST
 /* 17.5 against 25 GB/s; ik_llama.cpp maps or pins, whatever is said. */
 START_TEST(overridden_weights_were_pageable)
 {
-	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 512";
+	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m\nrouting: uniform", rows[] = "prompt: 512";
 	double mapped = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09", NULL);
 	double pinned = prompt_s(moe, "llama.cpp", rows, "-fa on -ngl 99 -ot exps=CPU --build 2025-09 --no-mmap", NULL);
 
@@ -310,7 +310,7 @@ END_TEST
 /* Until July 2025 the experts that no row had chosen crossed with the others. */
 START_TEST(all_experts_crossed_at_first)
 {
-	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 37";
+	static const char moe[] = "qwen3-30b-a3b\nquant: q4_k_m\nrouting: uniform", rows[] = "prompt: 37";
 	double then = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-07", NULL);
 	double now = prompt_s(moe, "llama.cpp", rows, "-ngl 99 -cmoe -fa on --build 2025-08", NULL);
 	/* 1 - (1 - 8 / 128)^37 of them. */
