@@ -39,8 +39,6 @@
 #define VECTOR_ROWS 8
 /* Times that the results of products cross a CPU's bus until the next product has them. */
 #define READ_BETWEEN 3
-/* A pass that wants so much of a layer's weights wants all. */
-#define ALL_OF_IT 0.95
 /* Numbers of operations as ik_llama.cpp's -op has them (pull request 405). */
 enum { OP_MUL_MAT = 26, OP_MUL_MAT_ID = 27, OP_FUSED_UP_GATE = 29 };
 /* Of ik_llama.cpp's -fmoe: up, gate and glu are one. */
@@ -371,15 +369,16 @@ static void move_to(struct llamacpp *s, int device)
 	lower_move_to(&s->chain, device);
 }
 
-/* What RAM does not hold of the mapped file is read again. Where each pass wants all of a layer, the pages that were used
-   longest ago are the next to be wanted, and none is found. */
-static void page_in(struct llamacpp *s, enum model_group group, int ram, double bytes, bool all)
+/* What RAM does not hold of the mapped file is read again. Where each pass wants a larger share of a layer than RAM holds, the
+   pages that were used longest ago are the next to be wanted, and none is found. */
+static void page_in(struct llamacpp *s, enum model_group group, int ram, double bytes, double share)
 {
 	const struct llamacpp_paging *paging = s->chain.x->placement->engine;
 
 	if (paging && (group == MODEL_EXPERTS || !paging->experts))
 		s->chain.last = exec_copy(s->chain.x, paging->drive, ram,
-			bytes * (all ? 1 : paging->share) / hw_num_value(&s->cost->paging), true, s->chain.last, 0);
+			bytes * (share > 1 - paging->share ? 1 : paging->share) / hw_num_value(&s->cost->paging), true,
+			s->chain.last, 0);
 }
 
 /* Interleaved types that GPUs have kernels for (ik_llama.cpp's pull requests 461, 462, 492 and 494). */
@@ -478,7 +477,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		if (s->flags->rtr && hw->devices[device].kind == HW_DEVICE_CPU)
 			type = quant_ik_interleaved(type);
 		if (hw->devices[device].kind == HW_DEVICE_CPU)
-			page_in(s, group, part->spot.memory, bytes, share > ALL_OF_IT);
+			page_in(s, group, part->spot.memory, bytes, share);
 		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU && !s->whole) {
 			move_to(s, device);
 			s->cpu_worked = true;

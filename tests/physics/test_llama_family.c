@@ -5,6 +5,7 @@
 #include "tests/run_text.h"
 
 #define MACHINE "machine: desktop-rtx4090-ddr5\n"
+#define GiB 1073741824.0
 #define ON_CPU(n) "kernel " #n " attn\nkernel " #n " attn\nkernel " #n " router\ncopy " #n " experts\nkernel " #n " experts\n"
 
 /* 8 experts of which 2 are used: they cross from 32 x 8 / 2 = 128 rows on. */
@@ -192,6 +193,31 @@ START_TEST(a_file_larger_than_ram_is_paged)
 	ck_assert_msg(paged < 0.5 * fits && paged > 0.01 * fits, "%g and %g", paged, fits);
 	/* Without mmap it does not fit. */
 	ck_assert(isnan(decode("llama.cpp", "-ngl 99 -cmoe --no-mmap", small)));
+}
+END_TEST
+
+static double bytes_of(const struct result *r, const char *name)
+{
+	for (int i = 0; i < r->n_resources; i++)
+		if (strcmp(r->resource[i].name, name) == 0)
+			return r->resource[i].bytes;
+	ck_abort_msg("no resource %s", name);
+}
+
+/* A prompt that uses more of a layer's experts than RAM holds finds none of them there, one that uses fewer finds its share. */
+START_TEST(a_prompt_that_wants_more_than_ram_holds_reads_all)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE "engine: llama.cpp\nflags: '-ngl 99 -cmoe'\n"
+				   "workload: {prompt: 512, generate: 1}\nrouting: {correlation: 0.5}\n";
+	double experts = 16.3 * GiB, read[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct result r = run(text, i ? "machine.ram.capacity=17GiB" : "machine.ram.capacity=12GiB", false);
+		read[i] = bytes_of(&r, "nvme0.link.d2h") / 2; /* pages come at half the drive's rate */
+	}
+	/* 102 of 128 are wanted; ten GiB hold 0.6 of them, fifteen 0.91 */
+	ck_assert_msg(read[0] > 0.78 * experts && read[0] < 0.81 * experts, "%g", read[0]);
+	ck_assert_msg(read[1] > 0.06 * experts && read[1] < 0.08 * experts, "%g", read[1]);
 }
 END_TEST
 
@@ -554,7 +580,7 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	ollama_streams_as_llamacpp, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
 	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
 	intervals_know_of_copies,
-	a_file_larger_than_ram_is_paged, overridden_weights_were_pageable,
+	a_file_larger_than_ram_is_paged, a_prompt_that_wants_more_than_ram_holds_reads_all, overridden_weights_were_pageable,
 	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, attention_goes_with_its_weights, interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
 	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
