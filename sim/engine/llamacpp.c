@@ -35,8 +35,10 @@
 
 /* From so many rows on, weights held by the host are multiplied on the GPU (op_offload_min_batch_size). */
 #define OFFLOAD_MIN_ROWS 32
-/* Up to so many rows a GPU multiplies vectors (MMVQ_MAX_BATCH_SIZE). */
+/* Up to so many rows a GPU multiplies vectors (MMVQ_MAX_BATCH_SIZE), and so many with experts, which it then reads for each
+   row that uses them (MMVQ_MMID_MAX_BATCH_SIZE, pull request 18958). */
 #define VECTOR_ROWS 8
+#define EXPERT_VECTOR_ROWS 4
 /* Times that the results of products cross a CPU's bus until the next product has them. */
 #define READ_BETWEEN 3
 /* Numbers of operations as ik_llama.cpp's -op has them (pull request 405). */
@@ -381,6 +383,15 @@ static void page_in(struct llamacpp *s, enum model_group group, int ram, double 
 			s->chain.last, 0);
 }
 
+/* Times that a GPU reads the experts that are hit, of which each row uses its own. */
+static double expert_reads(const struct llamacpp *s, double hits, double uses)
+{
+	bool vectors = s->chain.step->n_tokens <= EXPERT_VECTOR_ROWS && s->fork->vectors_from &&
+		llamacpp_is_since(s->flags, s->fork->vectors_from);
+
+	return vectors ? uses / hits : 1;
+}
+
 /* Interleaved types that GPUs have kernels for (ik_llama.cpp's pull requests 461, 462, 492 and 494). */
 static bool interleaved_on_gpus(const struct quant_type *type)
 {
@@ -491,6 +502,8 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 			move_to(s, device);
 			fetch(s, part->spot.memory, hw->devices[device].memory, s->used_only ? bytes : (double)part->bytes, s->pinned);
 		}
+		if (group == MODEL_EXPERTS && hw->devices[device].kind == HW_DEVICE_GPU)
+			bytes *= expert_reads(s, times, flops_per_param / 2 * m->layers[layer].n_expert);
 		move_to(s, device);
 		s->cpu_worked |= hw->devices[device].kind == HW_DEVICE_CPU && group != MODEL_EMBED;
 		s->chain.last = multiply(s, device, group, type, bytes, flops_per_param * (double)part->params,
@@ -669,7 +682,7 @@ static const struct llamacpp_fork mainline = {
 	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
 	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
 	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
-	.delta_from = "2026-04", .fused_from = "2025-10"};
+	.delta_from = "2026-04", .fused_from = "2025-10", .vectors_from = "2026-02"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -42,6 +42,7 @@ struct llamacpp_fork {
 	                             always */
 	const char *delta_from;   /* from then on a step of recurrent state is one operation */
 	const char *fused_from;   /* from then on small kernels of a GPU are fused: norms, routing, gates, sums of experts */
+	const char *vectors_from; /* from then on few rows with experts are multiplied as vectors on GPUs; NULL: never */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
 	const char *overrides_pinned_from; /* from then on weights that an override keeps in RAM may be in pinned memory */
 	bool overrides_unmap;     /* then they are, mapped or not */

@@ -9,7 +9,7 @@
 static const struct llamacpp_fork bundled = {
 	.graphs_from = "2026-03", .latent_from = "2025-07", .windows_from = "2025-07", .whole_from = "2024-06",
 	.tiles_from = "2026-03", .delta_from = "2026-07", .fused_from = "2026-01", .mmq_from = "2024-08", .used_from = "2025-10",
-	.flash_from = "2025-10", .mla_flash_from = "2025-07", .experts_from = "2025-11"};
+	.flash_from = "2025-10", .mla_flash_from = "2025-07", .experts_from = "2025-11", .vectors_from = "2026-04"};
 
 static int ollama_adapt(const void *flags, struct model *m, struct err *err)
 {

@@ -221,6 +221,26 @@ START_TEST(a_prompt_that_wants_more_than_ram_holds_reads_all)
 }
 END_TEST
 
+/* Two to four rows with experts are vectors since February 2026: each reads its own. */
+START_TEST(few_rows_read_the_experts_of_each)
+{
+	static const char text[] = "model: qwen3-30b-a3b\nquant: q4_k_m\n" MACHINE "engine: llama.cpp\nflags: '-ngl 99 --build %s'\n"
+				   "workload: {batch: %d, prompt: 0, generate: 40, depth: 9}\nrouting: uniform\n";
+	static const int batch[] = {1, 3, 4, 5};
+
+	for (size_t i = 0; i < ARRAY_LEN(batch); i++) {
+		double read[2], uses = 8.0 * batch[i], hits = 128 * (1 - pow(1 - 8 / 128.0, batch[i])), expert = 16.3 * GiB / 128;
+		for (int now = 0; now < 2; now++) {
+			char all[512];
+			snprintf(all, sizeof(all), text, now ? "2026-02" : "2026-01", batch[i]);
+			struct result r = run(all, NULL, true);
+			read[now] = bytes_of(&r, "gpu0") / 40;
+		}
+		assert_close(1 + (read[1] - read[0]) / expert, 1 + (batch[i] == 3 || batch[i] == 4 ? uses - hits : 0), 0.05);
+	}
+}
+END_TEST
+
 /* 17.5 against 25 GB/s; ik_llama.cpp maps or pins, whatever is said. */
 START_TEST(overridden_weights_were_pageable)
 {
@@ -580,7 +600,8 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	ollama_streams_as_llamacpp, ktransformers_orders_what_it_brings, sockets_and_tiles_of_ktransformers,
 	threads_without_a_block_wait, zen_5_has_wider_units, radeons_had_slow_products_of_experts, cards_reach_different_shares,
 	intervals_know_of_copies,
-	a_file_larger_than_ram_is_paged, a_prompt_that_wants_more_than_ram_holds_reads_all, overridden_weights_were_pageable,
-	quantised_products_were_slower, ik_had_slower_products_on_the_cpu, attention_goes_with_its_weights, interleaved_types_cross_late,
+	a_file_larger_than_ram_is_paged, a_prompt_that_wants_more_than_ram_holds_reads_all, few_rows_read_the_experts_of_each,
+	overridden_weights_were_pageable, quantised_products_were_slower, ik_had_slower_products_on_the_cpu,
+	attention_goes_with_its_weights, interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
 	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
