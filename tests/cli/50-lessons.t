@@ -302,6 +302,7 @@ slots() { at 20 "$1" flags.gpu-slots=32 routing="$2"; }
 recorded='{trace: ../traces/qwen3-30b-a3b.otr}' popular='{popularity: ../traces/qwen3-30b-a3b.otr}'
 ok '20: recorded, 82 %' between 0.811 "$(slots decode_hit_rate "$recorded")" 0.821
 ok '20: of the same popularity, 72 %' between 0.69 "$(slots decode_hit_rate "$popular")" 0.73
+ok '20: typical, 70 %' between 0.69 "$(slots decode_hit_rate typical)" 0.72
 ok '20: uniform, 32 of 128' between 0.235 "$(slots decode_hit_rate uniform)" 0.265
 ok '20: 1.6 times the tokens' between 1.45 "$(slots decode_tok_s "$recorded") / $(slots decode_tok_s "$popular")" 1.7
 cached() { one 20 "$1" flags.policy="$2" flags.miss="$3" flags.lookahead="$4"; }
