@@ -6,7 +6,13 @@
  *
  * Weights and heads are divided over the GPUs, everything is resident, all-reduces are NCCL's (sim/exec/ranks.h). What
  * kernels reach is in hw/kernels/pytorch.yaml.
+ *
+ * Of BLOOM, whose attention is biased by distance, attention alone is no fused kernel but PyTorch's operations
+ * (transformer_inference.py, backup_attention): q, k, v made contiguous, the cache concatenated, keys and values each put into
+ * the order of the product, a mask, scores, softmax, sums.
  */
+#include <string.h>
+
 #include "models/kvcache.h"
 #include "sim/engine/divide.h"
 #include "sim/exec/ranks.h"
@@ -24,6 +30,10 @@ static const int group_operations[MODEL_GROUP_N] = {
 	[MODEL_EXPERTS] = 8,
 	[MODEL_OUTPUT] = 8,
 };
+
+/* Operations of BLOOM's attention, and times its cache is read or written: concatenated, reordered, multiplied. */
+#define BLOOM_OPERATIONS 13
+#define BLOOM_CACHE_PASSES 5
 
 struct deepspeed_tp_flags {
 	uint64_t tp;
@@ -73,6 +83,10 @@ static void *deepspeed_tp_state_new(const struct engine_job *job, const struct p
 	s->ranks.nodes = group_operations;
 	s->ranks.one_by_one = true;
 	s->ranks.each_expert = true;
+	if (strcmp(p->model->architecture, "bloom") == 0) {
+		s->ranks.attention_nodes = BLOOM_OPERATIONS;
+		s->ranks.cache_passes = BLOOM_CACHE_PASSES;
+	}
 	return s;
 }
 

@@ -14,8 +14,11 @@
  * a parameter that is being read is waited for with all other reads. Reads go around the page cache (O_DIRECT, csrc/aio).
  *
  * With several GPUs each keeps one part of every parameter: all parts cross their links at once, are gathered from the
- * neighbours, and concatenated, which reads and writes them once more on the GPU (AllGatherCoalescedHandle). Each GPU runs the
+ * neighbours, and concatenated, which reads and writes them once more on the GPU (AllGatherCoalescedHandle). The copy of a part
+ * is .to() without non_blocking: the host waits for it, so nothing that it submits later runs beside it. Each GPU runs the
  * workload's batch, so rates are those of one. Vectors stay on the GPU (persistence).
+ *
+ *	--build   before   one GPU does not gather from itself (0.9.0: pull request 2953)   2023-04
  */
 #include <math.h>
 #include <string.h>
@@ -47,12 +50,13 @@ static const int group_operations[MODEL_GROUP_N] = {
 /* What the host does to gather one module: buffers, the collective, the concatenation; and a slice for each rank
    (partition_parameters.py, all_gather_coalesced). */
 #define GATHER_OPERATIONS 8
+#define BUILD_NO_GATHER "2023-04"
 
 struct zero_flags {
 	bool cpu_offload, disk_offload, kv_offload, pin_memory, use_gds, prefetch;
 	uint64_t quant_bits, num_gpus, buffer_count;
 	double resident_params, buffer_size;
-	const char *bucket, *live;
+	const char *bucket, *live, *build;
 };
 
 static const struct param zero_flag[] = {
@@ -72,6 +76,9 @@ static const struct param zero_flag[] = {
 	PARAM_TEXT(struct zero_flags, live, "max_live_parameters", "auto", "elements on the GPU at most; auto: the same"),
 	PARAM_COUNT(struct zero_flags, buffer_count, "buffer_count", "5", 1, 1000, "pinned buffers for parameters from the drive"),
 	PARAM_REAL(struct zero_flags, buffer_size, "buffer_size", UNIT_PLAIN, "2147483648", 1, 1e12, "elements of one"),
+	PARAM_TEXT(struct zero_flags, build, "build", "2026-06",
+		"year and month of the version, not DeepSpeed's own: before " BUILD_NO_GATHER
+		" one GPU gathers, too, and its host waits for each copy"),
 };
 
 static const struct engine_alias zero_alias[] = {
@@ -91,6 +98,7 @@ struct plan {
 	int n_ranks, rank[MAX_RANKS]; /* devices */
 	int gpu_memory, cpu, ram, drive;
 	double bucket, live;
+	bool gathers; /* several GPUs, or one long ago */
 };
 
 /* ---- placement ---- */
@@ -133,6 +141,9 @@ static int plan_init(struct plan *plan, const struct engine_job *job, struct err
 	if (plan->n_ranks == 0)
 		return err_set(err, ERR_INPUT, "zero-inference needs a GPU with memory of its own");
 	plan->gpu_memory = hw->devices[plan->rank[0]].memory;
+	plan->gathers = plan->n_ranks > 1 || strcmp(f->build, BUILD_NO_GATHER) < 0;
+	if (engine_check_build(f->build, err))
+		return -1;
 	if (f->cpu_offload && f->disk_offload)
 		return err_set(err, ERR_INPUT, "flags 'cpu-offload' and 'disk-offload' exclude each other");
 	if (f->disk_offload && plan->drive < 0)
@@ -362,21 +373,25 @@ static void end_reads(struct zero *s)
 			s->module[i].status = READ;
 }
 
-/* A part to each GPU over its own link, then the others' parts from the neighbour; then they are put together. */
+/* A part to each GPU over its own link, for which the host waits; then the others' parts from the neighbour; then they are put
+   together. */
 static op_ref gather(struct zero *s, double bytes)
 {
 	struct eager *e = &s->e;
 	const struct plan *plan = s->plan;
 	const struct hw_machine *hw = e->x->placement->machine;
 	bool away = plan->flags->cpu_offload || plan->flags->disk_offload;
-	op_ref parts = s->copies, whole = 0;
+	op_ref parts = s->copies, whole;
 	int n = plan->n_ranks;
 
 	eager_busy(e, (GATHER_OPERATIONS + n) * hw_num_value(&e->cost->host_op_s));
 	for (int r = 0; r < n && away; r++)
 		parts = exec_join(e->x, parts, exec_copy_aside(e->x, e->ram, hw->devices[plan->rank[r]].memory, bytes / n,
 			plan->flags->pin_memory || plan->flags->disk_offload, s->copies, e->host));
-	for (int r = 0; r < n; r++)
+	if (away)
+		eager_wait(e, parts);
+	whole = parts;
+	for (int r = 0; r < n && n > 1; r++)
 		whole = exec_join(e->x, whole, exec_copy_aside(e->x, hw->devices[plan->rank[(r + 1) % n]].memory,
 			hw->devices[plan->rank[r]].memory, bytes * (n - 1) / n, true, parts, e->host));
 	struct platform_work build = {.bytes = 2 * bytes, .latency_s = hw_num_value(&e->cost->gpu_kernel_s)};
@@ -394,7 +409,7 @@ static void issue(struct zero *s, struct module *m)
 		end_reads(s);
 	exec_label(e->x, m->layer, m->group);
 	eager_busy(e, hw_num_value(&e->cost->gpu_alloc_s));
-	if (s->plan->n_ranks > 1)
+	if (s->plan->gathers)
 		s->copies = gather(s, m->bytes);
 	else if (!f->use_gds)
 		s->copies = eager_copy_aside(e, e->ram, e->gpu_memory, m->bytes, f->pin_memory || f->disk_offload, 1, s->copies);

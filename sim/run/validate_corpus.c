@@ -540,7 +540,7 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 	else if (strcmp(engine, "flexgen") == 0)
 		add(t, "flags: '%s'\n", validate_flexgen_flags(r->at[COL_FLAGS], t->arena));
 	else if (strcmp(engine, "zero-inference") == 0)
-		add(t, "flags: '%s'\n", validate_zero_flags(r->at[COL_FLAGS], t->arena, &t->assumed));
+		add(t, "flags: '%s'\n", validate_zero_flags(r->at[COL_FLAGS], r->at[COL_WHEN], t->arena, &t->assumed));
 	else if (add_command_flags(t, r, err))
 		return -1;
 	add_workload(t, r, metric);

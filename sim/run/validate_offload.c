@@ -26,11 +26,11 @@ double validate_zero_streams(const char *flags, int n_gpus)
 	return strstr(flags, "--zero-stage") ? n_gpus : 1;
 }
 
-/* Where nothing is said of pinning, weights in RAM are pinned: FlexGen's script for DeepSpeed and DeepSpeed's own default. */
-const char *validate_zero_flags(const char *flags, struct arena *a, const char **assumed)
+/* Of DeepSpeed's date, since when one GPU does not gather from itself. Where nothing is said of pinning, weights in RAM are pinned: FlexGen's script for DeepSpeed and DeepSpeed's own default. */
+const char *validate_zero_flags(const char *flags, const char *when, struct arena *a, const char **assumed)
 {
 	char *copy = arena_strdup(a, flags), *save;
-	const char *out = "";
+	const char *out = *when ? arena_printf(a, "--build=%s ", when) : "";
 
 	for (char *word = strtok_r(copy, " ;", &save); word && *word != '('; word = strtok_r(NULL, " ;", &save))
 		out = arena_printf(a, "%s%s ", out, zero_word(word, a));

@@ -40,7 +40,7 @@ void validate_summarise_thumb(const struct validate *v, struct validate_thumb *t
 
 /* The flags of a row of the corpus as the engine's own; what was assumed is appended. */
 const char *validate_flexgen_flags(const char *flags, struct arena *a);
-const char *validate_zero_flags(const char *flags, struct arena *a, const char **assumed);
+const char *validate_zero_flags(const char *flags, const char *when, struct arena *a, const char **assumed);
 /* Streams whose tokens a row counts, of as many GPUs: each has one where the model is sharded over them, and
    bloom-ds-zero-inference.py (huggingface/transformers-bloom-inference) multiplies by them. */
 double validate_zero_streams(const char *flags, int n_gpus);

@@ -189,6 +189,9 @@ ok '12: prompts: vLLM 2.26 times' between 2.1 "$(c2c prefill_tok_s "$ahead" nvli
 ok '12: prompts of llama.cpp: 6.8 times' between 6.4 "$(grace_reads nvlink-c2c) / $(grace_reads pcie-5x16)" 7.2
 ok '12: over PCIe the CPU is the better one' between 5 "$(grace pcie-5x16) / $(c2c decode_tok_s "$ahead" pcie-5x16)" 6.3
 ok '12: over C2C it is not' between 1.1 "$(c2c decode_tok_s "$ahead" nvlink-c2c) / $(grace nvlink-c2c)" 1.3
+module() { one 12 decode_tok_s machine=gh200-dual machine.ram.numa="$1" flags="$ahead"; }
+ok '12: from the other module' between 0.98 "$(module local) / $(module remote) / (378.0 / 133)" 1.02
+ok '12: from both in turn' between 0.98 "$(module local) / $(module interleave) / (378.0 / 266)" 1.02
 ok '12: 64 sequences: 2.75 times' between 2.5 "$(one 12 decode_tok_s flags="$ahead" workload.batch=64) /
 	$(one 12 decode_tok_s engine=ideal flags='--gpu-layers 40 --host compute' workload.batch=64)" 3
 

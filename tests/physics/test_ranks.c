@@ -165,6 +165,37 @@ START_TEST(more_gpus_are_faster_and_not_n_times)
 }
 END_TEST
 
+static double resource_bytes(const struct result *r, const char *name)
+{
+	for (int i = 0; i < r->n_resources; i++)
+		if (strcmp(r->resource[i].name, name) == 0)
+			return r->resource[i].bytes;
+	ck_abort_msg("no resource %s", name);
+}
+
+/* A token more in the cache is read once by a fused kernel; BLOOM's attention under DeepSpeed concatenates (twice), reorders
+   keys and values (twice a half each) and multiplies. */
+START_TEST(bloom_attends_with_plain_operations)
+{
+	static const struct {
+		const char *model;
+		double entry, passes; /* bytes of a token in the cache of one of two GPUs */
+	} cases[] = {{"bloom-560m", 24 * 2 * 1024 * 2 / 2.0, 5}, {"opt-1.3b", 24 * 2 * 2048 * 2 / 2.0, 1}};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char text[512];
+		double moved[2];
+		snprintf(text, sizeof(text), "model: %s\nquant: f16\n" NVLINK
+			"engine: deepspeed-tp\nflags: {tensor-parallel: 2}\nworkload: {prompt: 0, generate: 1}\n", cases[i].model);
+		for (int k = 0; k < 2; k++) {
+			struct result r = run(text, k ? "workload.depth=1033" : "workload.depth=33", true);
+			moved[k] = resource_bytes(&r, "gpu1");
+		}
+		assert_close(moved[1] - moved[0], 1000 * cases[i].entry * cases[i].passes, 1e-9);
+	}
+}
+END_TEST
+
 TEST_MAIN("ranks", two_all_reduces_a_layer, each_gpu_has_half_of_all, a_latent_cache_is_not_divided, all_reduces_cross_nvlink,
 	pcie_goes_through_host_memory_or_past_it, latency_is_paid_each_time, further_ranks_cost_by_link, offload_and_all_reduces_share_links,
-	more_gpus_are_faster_and_not_n_times)
+	more_gpus_are_faster_and_not_n_times, bloom_attends_with_plain_operations)

@@ -138,6 +138,22 @@ START_TEST(sharded_over_gpus_is_gathered)
 }
 END_TEST
 
+/* Until 0.9.0 one GPU gathered, too, from itself: .to() holds the host up, so nothing runs beside a copy, and each parameter is
+   read and written once more before its product. */
+START_TEST(one_gpu_gathered_from_itself)
+{
+	static const char want[] = "copy -1 embed\nkernel -1 embed\nkernel -1 embed\ncopy -1 embed\nkernel -1 embed\nkernel -1 embed\n";
+	struct listing l;
+
+	list_model_step(1, SMALL_OPT, "f16", SLOW_LINK SMALL_RUN "flags: --cpu-offload --pin-memory 1 --build 2023-03\n", &l);
+	ck_assert_msg(strncmp(l.text, want, strlen(want)) == 0, "%s", l.text);
+	double then = step_s("flags.build=2023-03"), now = step_s("flags.build=2023-04");
+	double copied = BYTES / 24.8e9, gathered = 2 * BYTES / 1769e9, read = BYTES / 1700e9;
+	ck_assert_msg(then > copied + gathered + read && then < 1.1 * (copied + gathered + read), "%g and %g", then, copied);
+	ck_assert_msg(then > now + gathered, "%g and %g", then, now);
+}
+END_TEST
+
 TEST_MAIN("zero", first_pass_fetches_on_demand, later_passes_prefetch_what_the_window_allows, drive_is_read_ahead,
 	links_set_the_pace, gpus_share_the_fetching, drive_and_link_one_after_the_other, resident_parameters_do_not_cross,
-	cache_in_ram_is_read_by_the_cpu, sharded_over_gpus_is_gathered)
+	cache_in_ram_is_read_by_the_cpu, sharded_over_gpus_is_gathered, one_gpu_gathered_from_itself)
