@@ -508,30 +508,39 @@ static int check_types(const struct llamacpp_fork *fork, const struct model *m, 
 	return 0;
 }
 
+static int place(struct plan *plan, const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p,
+	struct arena *a, struct err *err)
+{
+	struct llamacpp_flags fitted;
+	bool automatic;
+
+	if (check_types(fork, job->model, err) || plan_init(plan, fork, job, a, err) ||
+		engine_check_build(plan->flags->build, err) ||
+		parse_ngl(plan->flags->ngl, job->model->n_layer + 1, &automatic, &plan->ngl, err))
+		return -1;
+	if (plan->n_gpus == 0)
+		plan->ngl = 0;
+	else if (automatic && !fit_experts(plan, &fitted, a))
+		plan->ngl = most_layers(plan, (uint64_t)plan->flags->fit_target_bytes, a);
+	fill(plan, p, a);
+	if (!ledger_fits(&p->ledger) && plan->n_gpus > 1 && plan->flags->sm == LLAMACPP_SPLIT_LAYER && !*plan->flags->ts) {
+		balance(plan, p, a);
+		fill(plan, p, a);
+	}
+	p->advice = advise(plan, p, a);
+	return 0;
+}
+
 int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p, struct arena *a,
 	struct err *err)
 {
-	struct llamacpp_flags fitted;
-	struct plan plan;
-	bool automatic;
+	struct plan plan = {0};
+	int rc = place(&plan, fork, job, p, a, err);
 
-	if (check_types(fork, job->model, err) || plan_init(&plan, fork, job, a, err) ||
-		engine_check_build(plan.flags->build, err) ||
-		parse_ngl(plan.flags->ngl, job->model->n_layer + 1, &automatic, &plan.ngl, err))
-		return -1;
-	if (plan.n_gpus == 0)
-		plan.ngl = 0;
-	else if (automatic && !fit_experts(&plan, &fitted, a))
-		plan.ngl = most_layers(&plan, (uint64_t)plan.flags->fit_target_bytes, a);
-	fill(&plan, p, a);
-	if (!ledger_fits(&p->ledger) && plan.n_gpus > 1 && plan.flags->sm == LLAMACPP_SPLIT_LAYER && !*plan.flags->ts) {
-		balance(&plan, p, a);
-		fill(&plan, p, a);
-	}
-	p->advice = advise(&plan, p, a);
+	/* Expressions are not the arena's. */
 	for (int i = 0; i < plan.n_overrides; i++)
 		regfree(&plan.override[i].regex);
-	return 0;
+	return rc;
 }
 
 uint64_t llamacpp_prefill_rows(const void *flags, const struct hw_machine *machine)

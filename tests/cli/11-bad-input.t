@@ -38,6 +38,10 @@ ok 'unknown machine' edited 's/rtx4090/rtx4091/' "s.yaml:3:10: unknown machine '
 ok 'unknown engine' edited 's/ideal/ideel/' "s.yaml:4:9: unknown engine 'ideel'; did you mean 'ideal'?"
 ok 'an engine without flags refuses' edited 's/ideal/ds4/' "s.yaml:4:9: ds4 runs DeepSeek V4, not 'llama-3.2-1b'"
 ok 'no such month' edited 's/ideal/llama.cpp/; $aflags: --build 2025-13' "s.yaml:6:8: flag 'build' must be a year and month such as 2025-04, not '2025-13'"
+ok 'a second buffer that is none' edited 's/ideal/llama.cpp/; $aflags: {ot: "a.*=CPU,b.*=CUDA9"}' \
+	"s.yaml:6:8: flag 'ot': no buffer 'CUDA9' on this machine; CPU or CUDA0 to CUDA0"
+ok 'what is wrong behind buffers' edited 's/ideal/llama.cpp/; $aflags: {ot: "a.*=CPU", build: 2025-13}' \
+	"s.yaml:6:8: flag 'build' must be a year and month such as 2025-04, not '2025-13'"
 ok 'out of range' edited 's/batch: 1/batch: 0/' "s.yaml:5:19: 'batch' must be between 1 and 1000000, not 0"
 ok 'negative' edited 's/prompt: 64/prompt: -64/' "s.yaml:5:30: 'prompt' must be between 0 and 100000000, not -64"
 ok 'no number' edited 's/prompt: 64/prompt: many/' "s.yaml:5:30: prompt: 'many' is not a number; expected a whole number such as 40"
