@@ -98,7 +98,7 @@ key_names() { # WORD...: the keys that help shows for these
 key_words() { # a part of a name, another name, a word of the text, an engine or a part of the keys as a whole
 	[ "$(key_names workload. depth)" = 'workload.depth ' ] || { key_names workload. depth; return 1; }
 	[ "$(key_names --n-gpu-layers)" = 'flags.ngl ' ] && [ "$(key_names vllm KV-CACHE)" = 'flags.kv-cache-dtype ' ] || return 1
-	[ "$(key_names scenario experts)" = 'routing routing.locality routing.trace ' ] || { key_names scenario experts; return 1; }
+	[ "$(key_names scenario experts)" = 'routing routing.correlation routing.locality routing.trace ' ] || { key_names scenario experts; return 1; }
 	[ "$(key_names results prompt)" = 'prefill_tok_s ' ] || { key_names results prompt; return 1; }
 	key_names machine | grep -q 'machine.cpu0' && ! key_names machine | grep -q 'flags\|workload\|ttft'
 }
