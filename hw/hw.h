@@ -91,6 +91,7 @@ struct hw_link {
 	struct hw_rate h2d, d2h;                   /* from and to pinned memory, copy engines */
 	struct hw_rate h2d_pageable, d2h_pageable; /* through the driver's staging buffer; equal to the pinned
 	                                              ones where that costs nothing */
+	bool pageable_stated;   /* h2d_pageable by the machine itself, not by the link's part or the CPU */
 	struct hw_num both_bytes_s;                /* two-way sum */
 	struct hw_num remote_bytes_s;              /* from or to host memory of another socket or module; 0: as near memory */
 	struct hw_num peer_bytes_s;                /* from GPU to GPU by way of their host memories; 0: what the way allows */
@@ -126,6 +127,8 @@ struct hw_device {
 	struct hw_num clock_hz;                /* with all cores busy; its peak is that of one thread alone; may be unknown */
 	struct hw_num fast_clock_hz;           /* with all fast cores busy and no other; unknown: see sim/exec/cost_cpu.c */
 	struct hw_num thread_bandwidth_bytes_s; /* of DRAM, one thread alone; unknown: no limit of its own */
+	struct hw_num copy_bytes_s;            /* from memory into a buffer that stays in cache, one thread; unknown: as usual with
+	                                          such a link */
 	struct hw_kernel *kernels;             /* measured on this very machine */
 	int n_kernels;
 	unsigned copy_engines;                 /* GPU: copies that run at once, usually 2 (one each way); 0: unified */

@@ -179,6 +179,7 @@ static void device_refs(struct refs *refs, struct arena *a, struct hw_device *d)
 	add_ref(refs, a, &d->launch_s, UNIT_TIME, d->name, "launch");
 	add_ref(refs, a, &d->bandwidth_bytes_s, UNIT_BYTES_RATE, d->name, "bandwidth");
 	add_ref(refs, a, &d->thread_bandwidth_bytes_s, UNIT_BYTES_RATE, d->name, "thread_bandwidth");
+	add_ref(refs, a, &d->copy_bytes_s, UNIT_BYTES_RATE, d->name, "copy");
 	add_ref(refs, a, &d->clock_hz, UNIT_FREQUENCY, d->name, "clock");
 	add_ref(refs, a, &d->fast_clock_hz, UNIT_FREQUENCY, d->name, "fast_clock");
 	for (int i = 0; i < d->n_kernels; i++) {
@@ -318,6 +319,8 @@ static void add_cpu(struct text *t, struct arena *a, const struct hw_device *d)
 		add_num(t, a, "fast_clock", &d->fast_clock_hz);
 	}
 	add_num(t, a, "thread_bandwidth", &d->thread_bandwidth_bytes_s);
+	if (hw_num_value(&d->copy_bytes_s) > 0)
+		add_num(t, a, "copy", &d->copy_bytes_s);
 	for (int i = 0; i < d->n_kernels; i++) {
 		add_text(t, a, arena_printf(a, " %s:", d->kernels[i].type));
 		add_num(t, a, "decode", &d->kernels[i].decode_bytes_s);

@@ -92,6 +92,8 @@ int profile_merge_native(struct profile *p, const struct profile_layers *gpu, co
 			 struct err *err);
 int profile_load_link(struct profile *p, const struct yaml_node *own, const char *name, struct hw_link *link,
 		      struct err *err);
+/* The CPU copies into the driver's buffer for its pageable copies, unless the machine says how fast those are. */
+void profile_link_copied_by(struct profile *p, const struct hw_device *cpu, struct hw_link *link);
 
 /* One part alone as a device (links and memories without their ends), for `hw list --parts`. */
 struct profile_part_values {

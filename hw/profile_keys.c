@@ -74,6 +74,8 @@ static const struct param cpu_params[] = {
 		"what all its cores reach of ram.bandwidth: 118GB/s; all of it when left out"),
 	NUMBER(struct cpu_raw, thread_bandwidth, "thread_bandwidth", UNIT_BYTES_RATE,
 		"what one thread alone reaches of it: 14GB/s; no limit when left out"),
+	NUMBER(struct cpu_raw, copy, "copy", UNIT_BYTES_RATE,
+		"what one thread copies from memory into the driver's buffer for a pageable copy to a GPU: 30GB/s; the link's when left out"),
 	PARAM_NODE(struct cpu_raw, flops, "flops", "dense compute rate by operand type: {fp16: 165TFLOP/s}"),
 	NUMBER(struct cpu_raw, launch, "launch", UNIT_TIME,
 		"cost of handing one task to all threads and meeting again: 5us"),

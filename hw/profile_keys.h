@@ -30,7 +30,7 @@ struct gpu_raw {
 struct cpu_raw {
 	const char *part, *description;
 	const char *isa;
-	struct yaml_node *bandwidth, *thread_bandwidth, *flops, *launch, *clock, *fast_clock, *kernels;
+	struct yaml_node *bandwidth, *thread_bandwidth, *copy, *flops, *launch, *clock, *fast_clock, *kernels;
 	uint64_t cores, fast_cores, sockets, threads;
 };
 

@@ -179,6 +179,22 @@ static void cap_pageable(struct profile *p, const struct hw_rate *pinned, struct
 	pageable->num.source = arena_printf(p->a, "as pinned: %s", pinned->num.source);
 }
 
+void profile_link_copied_by(struct profile *p, const struct hw_device *cpu, struct hw_link *link)
+{
+	struct hw_rate *pageable = &link->h2d_pageable;
+	double copy = hw_num_value(&cpu->copy_bytes_s), before = hw_num_value(&pageable->num);
+
+	if (link->kind != HW_LINK_PCIE || link->pageable_stated || !(copy > 0))
+		return;
+	double *scaled = arena_array(p->a, double, pageable->n_points);
+	for (size_t i = 0; i < pageable->n_points; i++)
+		scaled[i] = pageable->rate_bytes_s[i] * copy / before;
+	pageable->rate_bytes_s = scaled;
+	pageable->num = (struct hw_num){.peak = hw_num_peak(&link->h2d.num), .measured = copy, .origin = cpu->copy_bytes_s.origin,
+		.spread = cpu->copy_bytes_s.spread, .source = cpu->copy_bytes_s.source};
+	cap_pageable(p, &link->h2d, pageable);
+}
+
 static double one_way_sum(const struct hw_link *link)
 {
 	return hw_num_value(&link->h2d.num) + hw_num_value(&link->d2h.num);
@@ -241,5 +257,6 @@ int profile_load_link(struct profile *p, const struct yaml_node *own, const char
 	if (read_link_layer(p, own, name, link, err))
 		return -1;
 	follow_both(&l, before, link);
+	link->pageable_stated = yaml_get(own, "h2d_pageable");
 	return finish_link(p, &l, link, err);
 }

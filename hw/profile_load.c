@@ -203,6 +203,7 @@ static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cp
 		profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err) ||
 		profile_layered_num(p, l, "clock", UNIT_FREQUENCY, &d->clock_hz, err) ||
 		profile_layered_num(p, l, "thread_bandwidth", UNIT_BYTES_RATE, &d->thread_bandwidth_bytes_s, err) ||
+		profile_layered_num(p, l, "copy", UNIT_BYTES_RATE, &d->copy_bytes_s, err) ||
 		fill_kernels(p, l, d, err))
 		return -1;
 	if (!yaml_get(l->merged, "launch"))
@@ -481,6 +482,8 @@ static int load_devices(struct profile *p, const struct found *f, struct hw_mach
 		load_cpu(p, f->cpu, f->cpu->key, &m->devices[f->n_gpus], err))
 		return -1;
 	m->devices[f->n_gpus].memory = ram;
+	for (int i = 0; i < n; i++)
+		profile_link_copied_by(p, &m->devices[f->n_gpus], &m->links[i]);
 	for (int i = 0; i < f->n_gpus; i++)
 		if (unified[i])
 			m->devices[i].memory = ram;

@@ -270,6 +270,13 @@ static double dealt_share(const struct llamacpp *s, double threads)
 	return taken > 0 ? ideal / taken : 1;
 }
 
+/* Interleaved types that have no products of many rows on GPUs: they are expanded to 16 bits first (pull request 461; those of
+   blocks of 32 have, 493). */
+static bool expands(const struct llamacpp *s, const struct quant_type *type)
+{
+	return s->chain.step->n_tokens > VECTOR_ROWS && strncmp(type->name, "iq", 2) == 0 && strstr(type->name, "_k_r4");
+}
+
 /* One group, or one matrix of it, on one device. */
 static op_ref multiply(struct llamacpp *s, int device, enum model_group group, const struct quant_type *type,
 	double bytes, double flops, int nodes, double experts, op_ref after)
@@ -281,8 +288,16 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 	enum cost_rows how = group != MODEL_EXPERTS || vectors ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE;
 	if (how == COST_EXPERTS && where.device->kind == HW_DEVICE_CPU)
 		where.team.many_share *= dealt_share(s, where.team.threads);
-	struct platform_work work = kernel_multiply(&where, type, bytes, flops, nodes, how);
+	struct platform_work work;
 
+	if (where.device->kind == HW_DEVICE_GPU && expands(s, type)) {
+		double expanded = bytes * 8 / quant_bits_per_weight(type) * F16_BYTES;
+		type = quant_find("f16");
+		work = kernel_multiply(&where, type, bytes + expanded, 0, 1, COST_TOGETHER);
+		after = exec_kernel(x, device, &work, after, 0);
+		bytes = expanded;
+	}
+	work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 	if (where.device->kind == HW_DEVICE_CPU)
 		work.latency_s += experts * hw_num_value(&s->cost->cpu.begin_s);
 	return exec_kernel(x, device, &work, after, 0);

@@ -734,6 +734,27 @@ START_TEST(pageable_curve_is_what_was_measured)
 }
 END_TEST
 
+/* A CPU that is known to copy faster or slower than is usual with the link sets the rate, up to what the link carries. */
+START_TEST(the_cpu_copies_into_pageable_buffers)
+{
+	static const char text[] = "gpu0: {part: %s, link: %s}\ncpu0: {part: %s}\nram: {capacity: 64GiB, bandwidth: 90GB/s}\n";
+	static const struct {
+		const char *gpu, *link, *cpu;
+		double want; /* GB/s of large copies; 0: as pinned */
+	} of[] = {{"rtx-5090", "{}", "ryzen-9-7950x, copy: 9.3GB/s", 9.3}, {"rtx-3090", "{}", "ryzen-9-7950x, copy: 77GB/s", 0},
+		{"rtx-5090", "{}", "epyc-9355", 31}, {"rtx-3090", "{}", "epyc-9355", 0}, {"rtx-3090", "{}", "ryzen-9-7950x", 17.5},
+		{"rtx-3090", "{h2d_pageable: 11GB/s}", "epyc-9355", 11}};
+
+	setup();
+	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+		const struct hw_link *link = link_of(inline_machine(arena_printf(&a, text, of[i].gpu, of[i].link, of[i].cpu)), "gpu0.link");
+		double pinned = hw_num_value(&link->h2d.num), large = hw_rate_at(&link->h2d_pageable, 1 << 30);
+		assert_close(large, of[i].want > 0 ? of[i].want * 1e9 : pinned, 1e-12);
+		ck_assert_double_le(hw_rate_at(&link->h2d_pageable, 1 << 20), fmin(pinned, large));
+	}
+}
+END_TEST
+
 START_TEST(curve_interpolation)
 {
 	const double sizes[] = {1e3, 1e5, 1e6}, rates[] = {2e9, 6e9, 5e9};
@@ -1236,7 +1257,7 @@ END_TEST
 TEST_MAIN("hw", desktop, gh200, cpu_only, machine_facts, machine_sizes, unified_memory, unified_beside_a_card,
 	unified_kernels, memory_set_aside_in_ram, names_people_use, peaks_of_datasheets, one_part_is_parsed_alone, routes, bridges_join_pairs,
 	a_switch_joins_all, nvlink_is_stated_and_taken_away, pcie_peaks, pcie_widths_scale,
-	pageable_curve_is_what_was_measured, curve_interpolation, number_faces, three_lines,
+	pageable_curve_is_what_was_measured, the_cpu_copies_into_pageable_buffers, curve_interpolation, number_faces, three_lines,
 	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides,
 	refusals, files_beside_each_other, cycles, numbers_copy_canonical, all_machines_and_parts,
 	every_number_has_a_source, help_tables, printing)
