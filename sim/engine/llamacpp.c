@@ -175,13 +175,17 @@ static const struct cost *cost_then(const struct llamacpp_fork *fork, const stru
 	bool early_experts = hw_num_value(&job->cost->gpu_early_experts) > 0 && fork->experts_from && !llamacpp_is_since(f, fork->experts_from);
 	/* What is counted as kernels of a group took longer before the small ones among them were fused. */
 	bool unfused = hw_num_value(&job->cost->gpu_early_kernel_s) > 0 && !llamacpp_is_since(f, fork->fused_from);
+	/* On cards that got graphs at once. */
+	bool ungraphed = fork->first_graphs_from && !llamacpp_is_since(f, fork->first_graphs_from) && !job->cost->gpu_graphs_from;
 	struct cost *cost;
 
-	if (!early_gpu && !early_cpu && !early_experts && !unfused)
+	if (!early_gpu && !early_cpu && !early_experts && !unfused && !ungraphed)
 		return job->cost;
 	cost = cost_copy(job->cost, a);
 	if (unfused)
 		cost->gpu_kernel_s = cost->gpu_early_kernel_s;
+	if (ungraphed)
+		cost->gpu_kernel_s.measured = hw_num_value(&cost->gpu_kernel_s) + hw_num_value(&cost->gpu_ungraphed_s);
 	if (early_experts)
 		cost->gpu_experts.measured *= hw_num_value(&cost->gpu_early_experts);
 	for (int k = COST_16BIT + 1; k < COST_CLASS_N && early_gpu; k++)
@@ -716,7 +720,7 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 }
 
 static const struct llamacpp_fork mainline = {
-	.graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
+	.first_graphs_from = "2024-05", .graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
 	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
 	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
 	.delta_from = "2026-04", .fused_from = "2025-10", .fast_from = "2024-04", .vectors_from = "2026-02"};

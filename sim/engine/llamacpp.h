@@ -35,6 +35,7 @@ struct llamacpp_flags {
 struct llamacpp_fork {
 	bool ik;                  /* its types, -mla, -rtr, -fmoe, -op */
 	const char *graphs_from;  /* from then on each split of a step has a CUDA graph; before, a step of several has none */
+	const char *first_graphs_from; /* from then on a step without splits has one; NULL: always */
 	const char *fit_from;     /* from then on -ngl auto keeps experts in RAM rather than layers */
 	const char *whole_from;   /* from then on a layer whose weights cross the link is attended on the GPU as well */
 	const char *used_from;    /* from then on of experts in RAM those alone cross the link that some row chose */

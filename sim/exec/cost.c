@@ -44,6 +44,7 @@ static const struct field {
 	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, NEEDED},
 	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, NEEDED},
 	{"gpu", "early_kernel", UNIT_TIME, offsetof(struct cost, gpu_early_kernel_s), false, IF_SAID},
+	{"gpu", "ungraphed", UNIT_TIME, offsetof(struct cost, gpu_ungraphed_s), false, IF_SAID},
 	{"gpu", "sync", UNIT_TIME, offsetof(struct cost, gpu_sync_s), false, NEEDED},
 	{"gpu", "copy_submit", UNIT_TIME, offsetof(struct cost, copy_submit_s), false, NEEDED},
 	{"gpu", "alloc", UNIT_TIME, offsetof(struct cost, gpu_alloc_s), false, NEEDED},

@@ -84,6 +84,7 @@ struct cost {
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	const char *gpu_graphs_from;              /* YYYY-MM of builds with CUDA graphs on this card, "never"; NULL: all */
 	struct hw_num gpu_early_kernel_s;         /* the same before an engine fused them; 0: as now */
+	struct hw_num gpu_ungraphed_s;            /* more of each before an engine had CUDA graphs, on a card that has them */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */

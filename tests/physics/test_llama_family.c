@@ -553,6 +553,20 @@ START_TEST(small_kernels_were_not_always_fused)
 }
 END_TEST
 
+/* Before May 2024 no step had a CUDA graph: a microsecond for each of 32 layers' 17 kernels and some at the end. Turing had to
+   wait for 2026, and splits as well. */
+START_TEST(there_were_no_graphs_at_first)
+{
+	static const char turing[] = "machine.gpu0=titan-rtx";
+	double then = 1 / decode_of("llama-2-7b", "llama.cpp", "-ngl 99 --build 2024-04", NULL);
+	double now = 1 / decode_of("llama-2-7b", "llama.cpp", "-ngl 99 --build 2024-05", NULL);
+
+	ck_assert_msg(then - now > 0.5e-3 && then - now < 0.9e-3, "%g", then - now);
+	assert_close(decode_of("llama-2-7b", "llama.cpp", "-ngl 99 --build 2024-04", turing),
+		decode_of("llama-2-7b", "llama.cpp", "-ngl 99 --build 2024-05", turing), 1e-12);
+}
+END_TEST
+
 /* Since April 2024 the slow cores of a hybrid processor are left out, but on Windows. */
 START_TEST(slow_cores_are_not_counted)
 {
@@ -665,7 +679,7 @@ START_TEST(quantised_keys_alone)
 }
 END_TEST
 
-TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
+TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, there_were_no_graphs_at_first, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, ktransformers_divides_the_cache, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
