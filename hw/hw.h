@@ -131,6 +131,7 @@ struct hw_device {
 	                                          such a link */
 	struct hw_kernel *kernels;             /* measured on this very machine */
 	int n_kernels;
+	double cache_bytes;                    /* GPU: of its last level; 0: unknown */
 	unsigned copy_engines;                 /* GPU: copies that run at once, usually 2 (one each way); 0: unified */
 };
 

@@ -333,6 +333,8 @@ static void add_device(struct text *t, struct arena *a, const struct hw_device *
 	add_text(t, a,
 		arena_printf(a, "%s: kind=%d memory=%d cores=%u copy_engines=%u", d->name, (int)d->kind,
 			d->memory, d->cores, d->copy_engines));
+	if (d->cache_bytes > 0)
+		add_text(t, a, arena_printf(a, " cache=%.0f", d->cache_bytes));
 	for (int i = 0; i < HW_DTYPE_N; i++)
 		add_num(t, a, dtype_names[i], &d->flops_s[i]);
 	add_num(t, a, "launch", &d->launch_s);

@@ -55,6 +55,8 @@ static const struct param gpu_params[] = {
 	PARAM_FLAG(struct gpu_raw, in_ram, "in_ram", "no",
 		"its memory is a stretch of RAM set aside, which ram.capacity counts and the host has not: what it reads and what is "
 		"copied to it shares ram.bandwidth"),
+	PARAM_REAL(struct gpu_raw, cache, "cache", UNIT_BYTES, "0MiB", 0, MAX_BYTES,
+		"of the last level: what kernels hand to the next and fits there does not go through memory; 0: nothing does"),
 	NUMBER(struct gpu_raw, bandwidth, "bandwidth", UNIT_BYTES_RATE, "of the GPU's own memory: 1008GB/s"),
 	PARAM_NODE(struct gpu_raw, flops, "flops", "dense compute rate by operand type: {fp16: 165TFLOP/s}"),
 	NUMBER(struct gpu_raw, launch, "launch", UNIT_TIME, "host cost of one kernel: 2.5us"),

@@ -22,7 +22,7 @@ struct top_raw {
 struct gpu_raw {
 	const char *part, *description;
 	struct yaml_node *link, *bandwidth, *flops, *launch;
-	double memory, reserved;
+	double memory, reserved, cache;
 	bool unified, in_ram;
 	uint64_t copy_engines;
 };

@@ -67,6 +67,7 @@ static int fill_gpu(struct profile *p, const struct profile_layers *l, struct gp
 		return -1;
 	*d = (struct hw_device){.name = l->name, .kind = HW_DEVICE_GPU, .part = mem->part};
 	d->copy_engines = raw->unified ? 0 : (unsigned)raw->copy_engines;
+	d->cache_bytes = raw->cache;
 	if (raw->in_ram)
 		d->bandwidth_bytes_s = mem->bandwidth_bytes_s;
 	if (profile_flops(p, l, 1, d->flops_s, err) || need_flops(l, d->flops_s, err))

@@ -494,6 +494,36 @@ static void run_state(struct llamacpp *s, int layer)
 	exec_moves(x, before);
 }
 
+/* What is written and read again through a cache: all that it does not hold. */
+static double beyond_cache(const struct hw_device *d, double bytes)
+{
+	return fmax(0, bytes - d->cache_bytes);
+}
+
+/* What many rows of experts move on a GPU between their products, in 32 bits: results of up and gate are written and read, what
+   is made of them written and read; inputs are gathered, results weighed and summed, which is one kernel since small ones are
+   fused. */
+static void move_rows(struct llamacpp *s, int device, int layer, double share)
+{
+	struct exec *x = s->chain.x;
+	const struct model *m = x->placement->model;
+	const struct model_layer *l = &m->layers[layer];
+	double inner = 0, passes = llamacpp_is_since(s->flags, s->fork->fused_from) ? 3 : 5;
+
+	for (int i = 0; i < l->n_tensors; i++) {
+		const struct model_tensor *t = &m->tensors[l->first_tensor + i];
+		if (t->group == MODEL_EXPERTS && model_tensor_is_matrix(t) && t->shape[0] != m->hidden)
+			inner = (double)t->shape[0];
+	}
+	double rows = (double)s->chain.step->n_tokens * l->n_expert_used;
+	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
+	double bytes = 3 * beyond_cache(where.device, rows * 2 * inner * F32_BYTES) +
+		passes * beyond_cache(where.device, rows * m->hidden * F32_BYTES);
+	struct platform_work work = kernel_multiply(&where, quant_find("f32"), share * bytes, 0, 0, COST_TOGETHER);
+	if (bytes > 0)
+		s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
+}
+
 static void run_group(void *state, const struct place_group *g, enum model_group group, double share,
 	double flops_per_param, double times)
 {
@@ -548,6 +578,8 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		s->chain.last = multiply(s, device, group, type, bytes, flops_per_param * (double)part->params,
 			hw->devices[device].kind == HW_DEVICE_CPU ? barriers : nodes,
 			group == MODEL_EXPERTS ? times * (double)part->params / params : 0, s->chain.last);
+		if (group == MODEL_EXPERTS && hw->devices[device].kind == HW_DEVICE_GPU && s->chain.step->n_tokens > VECTOR_ROWS)
+			move_rows(s, device, layer, (double)part->params / params);
 		nodes = barriers = 0;
 	}
 	if (rows)

@@ -296,6 +296,24 @@ START_TEST(attention_goes_with_its_weights)
 }
 END_TEST
 
+/* Between products of experts 2048 x 8 rows of 768 and 2048 values go through memory three times a way, where no cache holds
+   them; up and gate are two of the first. */
+START_TEST(rows_of_experts_go_through_memory)
+{
+	static const char model[] = "qwen3-30b-a3b\nquant: q4_0", rows[] = "prompt: 2048", flags[] = "-ngl 99 -fa on -ub 2048";
+	double all = prompt_s(model, "llama.cpp", rows, flags, "machine.gpu0.cache=0MiB");
+	double none = prompt_s(model, "llama.cpp", rows, flags, "machine.gpu0.cache=1GiB");
+	double card = prompt_s(model, "llama.cpp", rows, flags, NULL), values = 2048 * 8 * 4.0 * (2 * 768 + 2048);
+
+	assert_close(all - none, 48 * 3 * values / 892e9, 0.02);
+	assert_close(all - card, 48 * 3 * 2 * 72 * 1048576.0 / 892e9, 0.02);
+	/* Sums of experts were several kernels. */
+	ck_assert_double_gt(prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa on -ub 2048 --build 2025-09", "machine.gpu0.cache=0MiB") -
+			prompt_s(model, "llama.cpp", rows, "-ngl 99 -fa on -ub 2048 --build 2025-09", "machine.gpu0.cache=1GiB"),
+		1.3 * (all - none));
+}
+END_TEST
+
 /* Of interleaved types 16 bits are written and read for each weight before many rows are multiplied, 920 GB/s at 97 %. */
 START_TEST(interleaved_types_are_expanded)
 {
@@ -688,6 +706,7 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	intervals_know_of_copies,
 	a_file_larger_than_ram_is_paged, a_prompt_that_wants_more_than_ram_holds_reads_all, few_rows_read_the_experts_of_each,
 	overridden_weights_were_pageable, quantised_products_were_slower, ik_had_slower_products_on_the_cpu,
-	attention_goes_with_its_weights, interleaved_types_are_expanded, interleaved_types_cross_late,
+	attention_goes_with_its_weights, rows_of_experts_go_through_memory, interleaved_types_are_expanded,
+	interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
 	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
