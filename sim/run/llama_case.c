@@ -335,7 +335,8 @@ void llama_case_make(const struct bench_llama *row, const char *machine, struct 
 		return;
 	if (cards->n_named != 1)
 		out->assumed = arena_printf(a, "model %s", out->model);
-	out->scenario = arena_printf(a, "model: %s\n%s%s%smachine: %s\nengine: llama.cpp\nflags: {%s}\nworkload: %s\n",
+	/* Its tokens are random words, which have no subject in common. */
+	out->scenario = arena_printf(a, "model: %s\n%s%s%smachine: %s\nengine: llama.cpp\nflags: {%s}\nworkload: %s\nrouting: uniform\n",
 		llama_case_quoted(a, out->model), quant ? "quant: " : "", quant ? quant : "", quant ? "\n" : "", machine,
 		flags_text(row, a), workload);
 }

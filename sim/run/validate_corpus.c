@@ -44,6 +44,8 @@ static const char *const columns[COL_N] = {"id", "group", "engine", "when", "mod
 #define LEAST_VALUE 1e-9
 /* A prompt that is not stated and matters little ("~prompt_len"). */
 #define SHORT_PROMPT "32"
+/* Fewer words than this, if a power of two, may be a text as well. */
+#define LEAST_RANDOM_WORDS 16
 
 struct source_row {
 	const char *at[COL_N];
@@ -523,6 +525,16 @@ static const char *quant_of(const struct source_row *r, bool gguf, struct text *
 	return or_else(r->at[COL_QUANT], gguf ? DEFAULT_QUANT : "");
 }
 
+/* Prompts of llama-bench and llama-sweep-bench are random words, and as long as a power of two, which hardly any other is. They
+   have no subject in common that would make tokens choose the same experts. */
+static bool is_random_words(const struct source_row *r, enum validate_metric metric)
+{
+	unsigned long prompt = strtoul(r->at[COL_PROMPT], NULL, 10);
+
+	return metric == VALIDATE_PREFILL && (strcmp(r->at[COL_ENGINE], "llama.cpp") == 0 || strcmp(r->at[COL_ENGINE], "ik_llama.cpp") == 0) &&
+		prompt >= LEAST_RANDOM_WORDS && (prompt & (prompt - 1)) == 0;
+}
+
 static int scenario_text(const struct source_row *r, enum validate_metric metric, const char *engine, struct text *t,
 	struct err *err)
 {
@@ -544,6 +556,8 @@ static int scenario_text(const struct source_row *r, enum validate_metric metric
 	else if (add_command_flags(t, r, err))
 		return -1;
 	add_workload(t, r, metric);
+	if (is_random_words(r, metric))
+		add(t, "routing: uniform\n");
 	return 0;
 }
 

@@ -169,7 +169,37 @@ passes() { # a batch as large as the stated pass; what guides set where experts 
 		[ "$(field known predicted)" != "$(field guides predicted)" ] && [ "$(field layers predicted)" = "$(field plain predicted)" ]
 }
 
+random_words() { # prompts of llama.cpp's benchmark programs, whose tokens have nothing in common; a decode's depth is no such
+	words() { # ID ENGINE PROMPT METRIC
+		echo "$1,g,$2,2026-06,qwen3-30b-a3b,q4_0,rtx-4090,pcie-4x16,epyc-9355,1,ddr5-6400x12,,measured,64,,,-ngl 99 --cpu-moe,,1,$3,4,0,$4,10,A,"
+	}
+	{
+		words bench llama.cpp 64 prefill_tok_s
+		words text llama.cpp 63 prefill_tok_s
+		words other ktransformers 64 prefill_tok_s
+		words about ktransformers 63 prefill_tok_s
+	} | sed 's/\(ktransformers.*\)-ngl 99 --cpu-moe/\1/' | corpus
+	# Of 128 experts 64 random words want nearly all, and all of them cross the link; a text wants fewer.
+	awk -v bench="$(field bench predicted)" -v text="$(field text predicted)" -v other="$(field other predicted)" \
+		-v about="$(field about predicted)" \
+		'BEGIN { exit !(bench > 0 && bench < 0.85 * text && other > 0.99 * about && other < 1.05 * about) }' ||
+		{ field bench predicted; field text predicted; field other predicted; field about predicted; return 1; }
+}
+
+bench_words() { # llama-bench's own output: 64 random words want nearly the experts of 512, and nearly as long
+	for n in 64 512; do
+		sed -n '/"n_prompt": 512/{p;q;}' tests/data/bench/llama-2025.jsonl | sed -e "s/\"n_prompt\": 512/\"n_prompt\": $n/" \
+			-e 's/"build_number": 5163/"build_number": 9163/; s/"n_cpu_moe": 0/"n_cpu_moe": 48/' \
+			-e 's/"model_type": "[^"]*"/"model_type": "qwen3moe 30B.A3B Q4_0"/; s/"model_n_params": [0-9]*/"model_n_params": 30532122624/; s/"model_size": [0-9]*/"model_size": 17297980000/'
+	done >"$tmp/bench.jsonl"
+	"$OFFSIM" validate "$tmp/bench.jsonl" --machine desktop-rtx4090-ddr5 --json >"$tmp/out.json" || return 1
+	awk -v few="$(field 1 predicted)" -v many="$(field 2 predicted)" \
+		'BEGIN { exit !(few > 0 && 512 / many < 1.25 * 64 / few) }' || { field 1 predicted; field 2 predicted; return 1; }
+}
+
 ok 'links: of each card, with gaps' links
+ok 'words of llama-bench are random' bench_words
+ok 'prompts of benchmark programs are random words' random_words
 ok 'modules: those of the platform' modules
 ok 'chips and modules with their processors' module_of_both
 ok 'drives' drives
