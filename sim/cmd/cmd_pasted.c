@@ -14,7 +14,7 @@
 
 const char pasted_usage[] =
 	"      --machine M      a name from 'offsim hw list' or a path\n"
-	"      --model NAME     a name from 'offsim model list' or a path; default: the file behind -m\n"
+	"      --model NAME     a name from 'offsim model list' or a path; default: what -m or the call names\n"
 	"      --quant Q        element type or mix, where the model is no file that says it; default: dtype= of a call\n"
 	"      --batch N, --prompt N, --generate N, --depth N   the workload (1, 512, 128, 0; llama-bench's own -p,\n"
 	"                       -n and -d where they are given)\n";
@@ -267,8 +267,9 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 	return text.at;
 }
 
-/* The quantization that dtype= asks for. The engine reads the call again and says what else is wrong with it. */
-static int take_dtype(struct pasted *p, const struct engine_ops *e, const char *text, struct err *err)
+/* The model that a call names, and the quantization that dtype= asks for. The engine reads the call again and says what else is
+   wrong with it. */
+static int take_call(struct pasted *p, const struct engine_ops *e, const char *text, struct err *err)
 {
 	static const char *const types[][2] = {
 		{"float16", "f16"}, {"half", "f16"}, {"bfloat16", "bf16"}, {"float32", "f32"}, {"float", "f32"}};
@@ -278,6 +279,10 @@ static int take_dtype(struct pasted *p, const struct engine_ops *e, const char *
 
 	if (python_call_parse(text, &begin, e->call, e->n_calls, &p->arena, &map, &f, err))
 		return -1;
+	/* A name that is no string is a variable's. */
+	const struct yaml_node *model = f->model_key ? yaml_get(map, f->model_key) : NULL;
+	if (!p->model && model && model->kind == YAML_SCALAR && model->quoted)
+		p->model = model->text;
 	const struct yaml_node *dtype = yaml_get(map, "dtype") ? yaml_get(map, "dtype") : yaml_get(map, "torch_dtype");
 	if (!dtype || dtype->kind != YAML_SCALAR || strcmp(dtype->text, "auto") == 0)
 		return 0;
@@ -414,7 +419,7 @@ int pasted_load(struct pasted *p)
 	if (called) {
 		engine = called->name;
 		flags = call.at;
-		if (take_dtype(p, called, call.at, &err))
+		if (take_call(p, called, call.at, &err))
 			return cmd_fail(&err);
 	} else {
 		for (int i = 0; i < before; i++)

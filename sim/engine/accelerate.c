@@ -84,15 +84,15 @@ static const struct engine_alias accelerate_alias[] = {{"torch_dtype", "dtype"}}
 static const char *const infer_arguments[] = {
 	"", "max_memory", "no_split_module_classes", "dtype", "special_dtypes", "verbose", "clean_result", "offload_buffers",
 	"fallback_allocation", NULL};
-static const char *const from_pretrained_arguments[] = {"", "", NULL};
+static const char *const from_pretrained_arguments[] = {"pretrained_model_name_or_path", "", NULL};
 static const char *const dispatch_arguments[] = {"", "", "device_map", "max_memory", "no_split_module_classes",
 	"offload_folder", "offload_buffers", "dtype", "offload_state_dict", NULL};
 static const char *const cpu_offload_arguments[] = {"", "execution_device", "offload_buffers", NULL};
 static const struct python_function accelerate_call[] = {
-	{"infer_auto_device_map", infer_arguments, "device_map", "sequential"},
-	{"from_pretrained", from_pretrained_arguments, NULL, NULL},
-	{"load_checkpoint_and_dispatch", dispatch_arguments, NULL, NULL},
-	{"cpu_offload", cpu_offload_arguments, "device_map", "cpu_offload"},
+	{"infer_auto_device_map", infer_arguments, "device_map", "sequential", NULL},
+	{"from_pretrained", from_pretrained_arguments, NULL, NULL, "pretrained_model_name_or_path"},
+	{"load_checkpoint_and_dispatch", dispatch_arguments, NULL, NULL, NULL},
+	{"cpu_offload", cpu_offload_arguments, "device_map", "cpu_offload", NULL},
 };
 
 static const struct engine_ignored accelerate_ignored[] = {

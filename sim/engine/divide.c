@@ -104,6 +104,19 @@ bool divide_fits(const struct placement *p)
 	return true;
 }
 
+double divide_least_gib(double most, divide_fits_fn *fits, const void *ctx, struct arena *a)
+{
+	double too_few = -1, enough = (double)(uint64_t)most;
+
+	while (enough - too_few > 1) {
+		double middle = (double)(int64_t)((too_few + enough) / 2);
+		struct arena_mark mark = arena_mark(a);
+		*(fits(ctx, middle, a) ? &enough : &too_few) = middle;
+		arena_rewind(a, mark);
+	}
+	return enough;
+}
+
 double divide_streamed_bytes(const struct placement *p, int layer, int i)
 {
 	double bytes = 0;

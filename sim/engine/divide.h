@@ -23,6 +23,9 @@ int divide_bind(struct placement *p, const char *sockets, const char *flag, stru
 void divide_book(struct placement *p, enum ledger_category c, const char *what, uint64_t bytes);
 /* No GPU lacks memory. */
 bool divide_fits(const struct placement *p);
+/* The least whole GiB with which all fits, when the more the better; `most` when not even that does. */
+typedef bool divide_fits_fn(const void *ctx, double gib, struct arena *a);
+double divide_least_gib(double most, divide_fits_fn *fits, const void *ctx, struct arena *a);
 /* Bytes of a layer (n_layer: embedding and output) that have to be brought to the i-th GPU. */
 double divide_streamed_bytes(const struct placement *p, int layer, int i);
 /* Element types of the cache by the names that vLLM and SGLang have for them. */

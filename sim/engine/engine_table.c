@@ -291,6 +291,11 @@ static int call_to_map(const struct engine_ops *e, const struct yaml_node *writt
 		pos.col += written->quoted;
 	if (python_call_parse(written->text, &pos, e->call, e->n_calls, a, map, &f, err))
 		return -1;
+	for (struct yaml_node **link = &(*map)->child; f->model_key && *link; link = &(*link)->next)
+		if (strcmp((*link)->key, f->model_key) == 0) {
+			*link = (*link)->next;
+			break;
+		}
 	if (!f->implied_key || yaml_get(*map, f->implied_key))
 		return 0;
 	struct yaml_node *n = new_node(a, YAML_SCALAR, written->pos);

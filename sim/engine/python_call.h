@@ -18,6 +18,7 @@ struct python_function {
 	const char *name;
 	const char *const *positional; /* NULL-terminated */
 	const char *implied_key, *implied_value; /* a flag that calling it sets; NULL: none */
+	const char *model_key; /* the argument that names the model and is no flag; NULL: none */
 };
 
 /* Whether text looks like a call, not like flags. */

@@ -1,10 +1,15 @@
 /*
- * sglang.c - SGLang of 2026 (python/sglang/srt/utils/offloader.py), weights alone: its cache tiers (HiCache) are not modelled.
+ * sglang.c - SGLang of 2026 (python/sglang/srt/utils/offloader.py, managers/cache_controller.py).
  *
  *	resident               one CUDA graph a decode step, as vLLM
  *	--cpu-offload-gb       offloader V1: [copy of what layer 0 lacks][layer 0][copy 1][layer 1], all on the compute stream
  *	--offload-group-size   offloader V2: layers brought ahead on a stream of their own (bring.h), without CUDA graphs
  *	--tp-size              every matrix and the heads are divided (sim/exec/ranks.h)
+ *	--enable-hierarchical-cache   HiCache's first tier: the workload's depth lies in host memory and is loaded layer by
+ *	                       layer, on a stream of its own; a layer waits for its own part alone:
+ *	                           load     [cache 0][cache 1][cache 2]
+ *	                           compute           [layer 0][layer 1][layer 2]      then what is new is stored behind it
+ *	                       Tiers behind that (--hicache-storage-backend) are not modelled
  *
  * --mem-fraction-static of each GPU holds weights and cache. What kernels reach is in hw/kernels/sglang.yaml.
  */
@@ -32,9 +37,9 @@ static const int group_nodes[MODEL_GROUP_N] = {
 
 struct sglang_flags {
 	uint64_t tp, group_size, num_in_group, prefetch_step, context_length, chunk;
-	double offload_gib, static_share;
+	double offload_gib, static_share, hicache_ratio, hicache_gb;
 	const char *kv_dtype, *numa_node;
-	bool no_graph, p2p;
+	bool no_graph, p2p, hicache;
 };
 
 static const struct param sglang_flag[] = {
@@ -55,6 +60,11 @@ static const struct param sglang_flag[] = {
 	PARAM_FLAG(struct sglang_flags, no_graph, "disable-cuda-graph", "no", "the host launches each kernel"),
 	PARAM_FLAG(struct sglang_flags, p2p, "p2p", "no",
 		"GPUs reach each other over PCIe past host memory (data-centre cards, patched drivers)"),
+	PARAM_FLAG(struct sglang_flags, hicache, "enable-hierarchical-cache", "no",
+		"the cache has a tier in host memory, from which the workload's depth is loaded"),
+	PARAM_REAL(struct sglang_flags, hicache_ratio, "hicache-ratio", UNIT_PLAIN, "2", 0, 1e3,
+		"that tier in times the cache's room on the GPU"),
+	PARAM_REAL(struct sglang_flags, hicache_gb, "hicache-size", UNIT_PLAIN, "0", 0, 1e6, "GB of that tier, a GPU; 0: by the ratio"),
 	PARAM_TEXT(struct sglang_flags, numa_node, "numa-node", "",
 		"the socket whose memory each GPU's process has: 0 1; empty: as ram.numa says"),
 };
@@ -66,7 +76,8 @@ static const struct engine_ignored sglang_ignored[] = {
 	{"quantization", true}, {"trust-remote-code", false}, {"served-model-name", true}, {"api-key", true},
 	{"log-level", true}, {"attention-backend", true}, {"random-seed", true}, {"reasoning-parser", true},
 	{"tool-call-parser", true}, {"max-running-requests", true}, {"disable-radix-cache", false}, {"chat-template", true},
-	{"load-format", true}, {"offload-mode", true},
+	{"load-format", true}, {"offload-mode", true}, {"hicache-io-backend", true}, {"hicache-write-policy", true},
+	{"hicache-mem-layout", true}, {"page-size", true},
 };
 
 static struct bring bring_of(const struct sglang_flags *f)
@@ -75,7 +86,19 @@ static struct bring bring_of(const struct sglang_flags *f)
 		.group_size = f->group_size, .num_in_group = f->num_in_group, .prefetch_step = f->prefetch_step};
 }
 
-static int sglang_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+/* Room for the cache in host memory, of all GPUs: never less than what the workload has there. */
+static void book_tier(const struct sglang_flags *f, const struct trace_workload *w, int ram, struct placement *p)
+{
+	int gpu = p->rows.spot[0].memory;
+	double weights = (double)p->ledger.row[gpu].used_bytes[LEDGER_WEIGHTS];
+	double room = f->static_share * (double)p->machine->memories[gpu].capacity_bytes - weights;
+	double tier = p->rows.n * (f->hicache_gb > 0 ? f->hicache_gb * 1e9 : f->hicache_ratio * (room > 0 ? room : 0));
+	double prefix = (double)kvcache_bytes(p->model, w->depth + w->prompt, w->batch, &p->kv_types);
+
+	ledger_book(&p->ledger, ram, LEDGER_KV, "tier of the cache", (uint64_t)(tier > prefix ? tier : prefix));
+}
+
+static int fill(const struct engine_job *job, double offload_gib, struct placement *p, struct arena *a, struct err *err)
 {
 	const struct sglang_flags *f = job->flags;
 	const struct trace_workload *w = &job->trace->workload;
@@ -83,21 +106,16 @@ static int sglang_place(const struct engine_job *job, struct placement *p, struc
 	uint64_t context = trace_max_context(job->trace);
 	struct bring bring = bring_of(f);
 
-	if (bring_check(&bring, err) || divide_init(p, job, f->tp, "tp-size", a, err) ||
-		divide_kv_types(f->kv_dtype, &p->kv_types, err) || divide_bind(p, f->numa_node, "numa-node", err))
+	if (divide_init(p, job, f->tp, "tp-size", a, err) || divide_kv_types(f->kv_dtype, &p->kv_types, err) ||
+		divide_bind(p, f->numa_node, "numa-node", err))
 		return -1;
-	if (f->context_length && f->context_length < context)
-		return err_set(err, ERR_INPUT, "flag 'context-length': %llu, but the workload has sequences of %llu",
-			(unsigned long long)f->context_length, (unsigned long long)context);
-	if (f->group_size && f->offload_gib > 0)
-		return err_set(err, ERR_INPUT, "flag 'cpu-offload-gb' and 'offload-group-size' exclude each other");
 	p->kv_sequences = w->batch;
 	p->kv_context = f->context_length > context * w->batch ? f->context_length / w->batch : context;
 	divide_resident(p);
 	if (f->group_size)
 		bring_place_groups(&bring, p, ram);
 	else
-		bring_place_parameters(p, ram, PLACE_STREAMED, ~0u, f->offload_gib * GIB);
+		bring_place_parameters(p, ram, PLACE_STREAMED, ~0u, offload_gib * GIB);
 	place_finish(p);
 
 	const struct hw_memory *gpu = &p->machine->memories[p->rows.spot[0].memory];
@@ -109,9 +127,53 @@ static int sglang_place(const struct engine_job *job, struct placement *p, struc
 		divide_book(p, LEDGER_OVERHEAD, "left free by --mem-fraction-static",
 			dynamic - activations - gpu->reserved_bytes);
 	bring_book(&bring, p);
+	if (f->hicache)
+		book_tier(f, w, ram, p);
+	return 0;
+}
+
+static bool fits_gpus(const void *ctx, double gib, struct arena *a)
+{
+	struct placement p;
+	struct err err;
+
+	return fill(ctx, gib, &p, a, &err) == 0 && divide_fits(&p);
+}
+
+static const char *advise(const struct engine_job *job, const struct placement *p, struct arena *a)
+{
+	const struct sglang_flags *f = job->flags;
+	double most = (double)(job->model->weights_bytes / f->tp) / GIB + 1;
+
+	if (f->group_size)
+		return divide_fits(p) ? "" : "more layers of a group, a shorter context or a smaller batch are needed";
+	double least = divide_least_gib(most, fits_gpus, job, a);
 	if (!divide_fits(p))
-		p->advice = "--cpu-offload-gb, --offload-group-size, a shorter context, a smaller batch or type, or more GPUs are "
-			    "needed";
+		return fits_gpus(job, least, a) ? arena_printf(a, "this would fit: --cpu-offload-gb %.0f", least) :
+						  "a shorter context, a smaller batch or type, or more GPUs are needed";
+	if (f->offload_gib <= 0)
+		return "all weights are in GPU memory";
+	return least < f->offload_gib - 1 ?
+		arena_printf(a, "fewer weights need to leave the GPU%s: --cpu-offload-gb %.0f", p->rows.n > 1 ? "s" : "", least) :
+		"no more weights fit in GPU memory";
+}
+
+static int sglang_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
+{
+	const struct sglang_flags *f = job->flags;
+	uint64_t context = trace_max_context(job->trace);
+	struct bring bring = bring_of(f);
+
+	if (bring_check(&bring, err))
+		return -1;
+	if (f->context_length && f->context_length < context)
+		return err_set(err, ERR_INPUT, "flag 'context-length': %llu, but the workload has sequences of %llu",
+			(unsigned long long)f->context_length, (unsigned long long)context);
+	if (f->group_size && f->offload_gib > 0)
+		return err_set(err, ERR_INPUT, "flag 'cpu-offload-gb' and 'offload-group-size' exclude each other");
+	if (fill(job, f->offload_gib, p, a, err))
+		return -1;
+	p->advice = advise(job, p, a);
 	return 0;
 }
 
@@ -122,17 +184,42 @@ static uint64_t sglang_prefill_rows(const void *flags, const struct hw_machine *
 }
 
 struct sglang {
+	const struct engine_job *job;
+	const struct sglang_flags *flags;
 	const struct cost *cost;
 	struct ranks ranks;
 	struct bring bring;
+	const struct ranks_ops *bring_ops;
+	int ram;
+	op_ref (*loaded)[PLACE_MAX_ROWS]; /* by layer and rank: its part of prefixes, in this step; 0: nothing was to be loaded */
 };
+
+static void layer_begin(void *engine, int layer)
+{
+	struct sglang *s = engine;
+	struct ranks *r = &s->ranks;
+
+	s->bring_ops->layer_begin(&s->bring, layer);
+	for (int i = 0; i < r->n; i++)
+		r->arrived[i] = exec_join(r->walk.x, r->arrived[i], s->loaded[layer][i]);
+}
+
+static void layer_end(void *engine, int layer)
+{
+	struct sglang *s = engine;
+
+	s->bring_ops->layer_end(&s->bring, layer);
+}
 
 static void *sglang_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
 {
 	const struct sglang_flags *f = job->flags;
 	struct sglang *s = arena_new(a, struct sglang);
 
+	s->job = job;
+	s->flags = f;
 	s->cost = job->cost;
+	s->ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
 	ranks_init(&s->ranks, job->cost, p);
 	s->ranks.nodes = group_nodes;
 	s->ranks.mla_nodes = MLA_NODES;
@@ -141,7 +228,61 @@ static void *sglang_state_new(const struct engine_job *job, const struct placeme
 	s->ranks.direct = f->p2p;
 	s->bring = bring_of(f);
 	bring_init(&s->bring, &s->ranks, p, a);
+	if (f->hicache) {
+		static const struct ranks_ops ops = {layer_begin, layer_end, NULL};
+		s->loaded = arena_alloc_array(a, p->model->n_layer, sizeof(*s->loaded));
+		s->bring_ops = s->ranks.ops;
+		s->ranks.ops = &ops;
+		s->ranks.engine = s;
+	}
 	return s;
+}
+
+/* Sequences whose first rows are in this step. */
+static uint64_t n_begun(const struct trace *t, const struct trace_step *step)
+{
+	uint64_t before = step->index * t->rows_max, prompt = t->workload.prompt;
+
+	return (before + step->n_tokens + prompt - 1) / prompt - (before + prompt - 1) / prompt;
+}
+
+/* Of n tokens of one sequence, a layer's entries on one GPU. */
+static double layer_bytes(const struct placement *p, uint32_t layer, double n)
+{
+	const struct model_layer *l = &p->model->layers[layer];
+
+	if (!l->n_head || l->draft)
+		return 0;
+	return (p->rows.n > 1 ? place_heads_share(l, p->rows.n) : 1) * n * (double)kvcache_token_bytes(l, &p->kv_types);
+}
+
+/* The prefixes of the sequences that begin, layer after layer. */
+static void load_prefixes(struct sglang *s, struct exec *x, const struct trace_step *step)
+{
+	const struct placement *p = x->placement;
+	double n = step->phase == TRACE_PREFILL ? (double)n_begun(s->job->trace, step) * (double)s->job->trace->workload.depth : 0;
+
+	for (uint32_t layer = 0; layer < p->model->n_layer; layer++) {
+		exec_label(x, (int)layer, MODEL_ATTN);
+		exec_moves(x, EXEC_CACHE);
+		for (int i = 0; i < s->ranks.n; i++)
+			s->loaded[layer][i] = exec_copy(x, s->ram, p->rows.spot[i].memory, layer_bytes(p, layer, n), true,
+				n > 0 ? x->step_end : 0, 0);
+	}
+}
+
+/* What the step has made goes to the tier, while the next one runs. */
+static void store_new(struct sglang *s, struct exec *x, const struct trace_step *step, op_ref after)
+{
+	const struct placement *p = x->placement;
+	double bytes = 0;
+
+	for (uint32_t layer = 0; layer < p->model->n_layer; layer++)
+		bytes += layer_bytes(p, layer, (double)step->n_tokens);
+	exec_label(x, MODEL_NO_LAYER, MODEL_ATTN);
+	exec_moves(x, EXEC_CACHE);
+	for (int i = 0; i < s->ranks.n; i++)
+		exec_copy(x, p->rows.spot[i].memory, s->ram, bytes, true, after, 0);
 }
 
 static int sglang_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
@@ -149,7 +290,11 @@ static int sglang_lower(struct exec *x, void *state, const struct trace_step *st
 	struct sglang *s = state;
 
 	(void)err;
+	if (s->flags->hicache)
+		load_prefixes(s, x, step);
 	*last = ranks_step(&s->ranks, x, step, 0);
+	if (s->flags->hicache && step->phase == TRACE_PREFILL)
+		store_new(s, x, step, *last);
 	*last = exec_wait(x, hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->step_s), *last);
 	return 0;
 }
@@ -157,7 +302,7 @@ static int sglang_lower(struct exec *x, void *state, const struct trace_step *st
 const struct engine_ops engine_sglang = {
 	.name = "sglang",
 	.version = "1",
-	.help = "as of 2026: resident in CUDA graphs, --cpu-offload-gb copies before each layer, layers brought ahead",
+	.help = "as of 2026: resident in CUDA graphs, --cpu-offload-gb copies before each layer, layers brought ahead, HiCache",
 	.flag = sglang_flag,
 	.n_flags = ARRAY_LEN(sglang_flag),
 	.flags_size = sizeof(struct sglang_flags),

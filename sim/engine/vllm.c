@@ -268,34 +268,33 @@ static int check_flags(const struct engine_job *job, const struct vllm_flags *f,
 	return 0;
 }
 
-/* On the GPUs, or everywhere. */
-static bool fits_with(struct plan *plan, double gib, bool everywhere, struct arena *a)
+/* Everywhere. */
+static bool fits_with(struct plan *plan, double gib, struct arena *a)
 {
 	struct arena_mark mark = arena_mark(a);
 	struct placement p;
 	struct err err;
 
 	plan->offload_bytes = gib * GIB;
-	bool fits = fill(plan, &p, a, &err) == 0 && (everywhere ? ledger_fits(&p.ledger) : divide_fits(&p));
+	bool fits = fill(plan, &p, a, &err) == 0 && ledger_fits(&p.ledger);
 	arena_rewind(a, mark);
 	return fits;
+}
+
+static bool fits_gpus(const void *ctx, double gib, struct arena *a)
+{
+	struct plan tried = *(const struct plan *)ctx;
+	struct placement p;
+	struct err err;
+
+	tried.offload_bytes = gib * GIB;
+	return fill(&tried, &p, a, &err) == 0 && divide_fits(&p);
 }
 
 /* The least whole GiB with which all fits on the GPUs; the whole model when none does. */
 static double least_offload(const struct plan *plan, struct arena *a)
 {
-	struct plan tried = *plan;
-	double too_few = -1, enough = (double)(plan->job->model->weights_bytes / plan->flags->tp) / GIB + 1;
-
-	enough = (double)(uint64_t)enough;
-	while (enough - too_few > 1) {
-		double middle = (double)(int64_t)((too_few + enough) / 2);
-		if (fits_with(&tried, middle, false, a))
-			enough = middle;
-		else
-			too_few = middle;
-	}
-	return enough;
+	return divide_least_gib((double)(plan->job->model->weights_bytes / plan->flags->tp) / GIB + 1, fits_gpus, plan, a);
 }
 
 static const char *advise(const struct plan *plan, const struct placement *p, struct arena *a)
@@ -306,7 +305,7 @@ static const char *advise(const struct plan *plan, const struct placement *p, st
 	if (plan->flags->group_size)
 		return fits ? "" : "more layers of a group, a shorter context or a smaller batch are needed";
 	double least = least_offload(plan, a);
-	if (!fits && !fits_with(&tried, least, true, a))
+	if (!fits && !fits_with(&tried, least, a))
 		return "a shorter context, a smaller batch, a smaller type, more GPUs or more RAM are needed";
 	if (!fits)
 		return arena_printf(a, "this would fit: --cpu-offload-gb %.0f", least);

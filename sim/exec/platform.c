@@ -234,9 +234,8 @@ void platform_read_file(const struct platform *p, int drive, double bytes, doubl
 	} else {
 		copy_near(p, drive, hw_first_memory(p->machine, HW_MEMORY_RAM), bytes, true, overheads, path, op);
 	}
-	add_hop(path, ram, 2); /* read and written by the thread */
-	if (rate < p->capacity[ram])
-		lower_cap(op, rate, ram);
+	add_hop(path, ram, 2); /* read and written by the thread, whose time is overhead */
+	lower_cap(op, rate, SIM_NONE);
 	op->hop = path->hop;
 	op->n_hops = path->n;
 }

@@ -929,8 +929,14 @@ static void explain_why(const struct platform *pf, const struct outcome *o, cons
 	}
 	units_format(amount, sizeof(amount), moved, UNIT_BYTES);
 	units_format(rate, sizeof(rate), reached, UNIT_BYTES_RATE);
-	snprintf(why->why, sizeof(why->why), "%s moves %s through %s at %s, which sets its pace %.0f %% of the time",
-		decode ? "a decode step" : "the prefill", amount, name, rate, percent);
+	double other = tally_charge(phase)[r->n_resources];
+	if (other > limited_s)
+		snprintf(why->why, sizeof(why->why), "launches, waits and what single threads do set the pace %.0f %% of the %s; "
+			"next to them the %s moved through %s, %.0f %%", fmin(100, 100 * other / phase->v[0]),
+			decode ? "decode" : "prefill", amount, name, percent);
+	else
+		snprintf(why->why, sizeof(why->why), "%s moves %s through %s at %s, which sets its pace %.0f %% of the time",
+			decode ? "a decode step" : "the prefill", amount, name, rate, percent);
 }
 
 static int explain(struct job *job, const struct platform *pf, const struct outcome *o, const struct result *r,

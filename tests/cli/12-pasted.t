@@ -114,6 +114,14 @@ ok 'another module' says 2 "did you mean 'sglang.launch_server'?" "$OFFSIM" pred
 ok 'a context too short' says 2 "flag 'max-model-len': 100" serves --max-model-len 100
 ok 'an unknown connector' says 2 "only OffloadingConnector" serves --kv-transfer-config '{"kv_connector":"NixlConnector"}'
 ok 'no GPU' says 2 'the machine has no GPU' "$OFFSIM" predict --machine cpu-epyc9654 -- vllm serve llama-3.1-8b
+call_names() { # the model that it names is looked up, a variable is not
+	"$OFFSIM" predict --machine desktop-rtx4090-ddr5 -- \
+		'AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-13b-hf", device_map="auto", torch_dtype=torch.float16)' |
+		head -n 1 | grep -q '^meta-llama/Llama-2-13b-hf f16 '
+}
+ok 'the model that a call names' call_names
+ok 'a variable names none' says 2 'which model?' "$OFFSIM" predict --machine desktop-rtx4090-ddr5 -- \
+	'AutoModelForCausalLM.from_pretrained(name, device_map="auto")'
 reads() { # TEXT FLAG...: of two modules, whose memory the GPUs read
 	reads_text=$1
 	shift

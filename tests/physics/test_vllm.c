@@ -217,6 +217,37 @@ START_TEST(prefix_is_loaded_before_its_request_runs)
 }
 END_TEST
 
+/* HiCache: a layer waits for its own part of the prefix alone, and what is new goes back when the pass is through. */
+START_TEST(each_layer_waits_for_its_part_of_the_prefix)
+{
+	check_order(SMALL_MODEL, "machine: {from: server-h100, set: {gpu0.link.h2d: 1GB/s}}\nengine: sglang\n"
+		"flags: {enable-hierarchical-cache: yes}\nworkload: {prompt: 9, generate: 1, depth: 4096}\n",
+		"kernel -1 embed\n" "copy 0 attn\n" LAYER("0") "copy 1 attn\n" LAYER("1") "copy 2 attn\n" LAYER("2")
+		"kernel -1 output\ncopy -1 attn\nstep\n");
+}
+END_TEST
+
+/* So the first token comes as soon as the slower of the two allows, but for one layer; without the tier the prefix is there. */
+START_TEST(prefix_is_loaded_while_layers_run)
+{
+	static const char text[] = "model: llama-3.1-8b\nquant: bf16\n" MACHINE "engine: sglang\n"
+				   "flags: {enable-hierarchical-cache: yes}\n";
+	static const uint64_t prompts[] = {16, 512, 4096};
+	const double bytes = 32016.0 * 131072, load_s = bytes / 55.5e9;
+
+	for (size_t i = 0; i < ARRAY_LEN(prompts); i++) {
+		char all[512];
+		snprintf(all, sizeof(all), "%sworkload: {prompt: %llu, generate: 1, depth: 32016}\n", text,
+			(unsigned long long)prompts[i]);
+		double with = run(all, NULL, true).value[RESULT_TTFT_S];
+		double compute = run(all, "flags.enable-hierarchical-cache=no", true).value[RESULT_TTFT_S];
+		double least = fmax(load_s, compute);
+		ck_assert_msg(with > least && with < least + (load_s + compute) / 32 + 1.5e-3, "%g, %g and %g", with, load_s, compute);
+	}
+}
+END_TEST
+
 TEST_MAIN("vllm", resident_layers_follow_each_other, zero_copy_has_no_copies, without_uva_each_layer_waits_for_its_copy,
 	layers_are_brought_ahead, one_slot_for_all_layers_does_not_overlap, more_slots_overlap_more, builds_are_what_they_were,
-	zero_copy_slows_beyond_its_reach, zero_copy_is_the_slowest_of_three, offload_counts_for_each_gpu, prefix_is_loaded_before_its_request_runs)
+	zero_copy_slows_beyond_its_reach, zero_copy_is_the_slowest_of_three, offload_counts_for_each_gpu, prefix_is_loaded_before_its_request_runs,
+	each_layer_waits_for_its_part_of_the_prefix, prefix_is_loaded_while_layers_run)
