@@ -98,7 +98,6 @@ static const struct field {
 	{"host_memory", "copy", UNIT_FRACTION, offsetof(struct cost, host_copy), false, WITH_GROUP},
 	{"host_memory", "attention", UNIT_FRACTION, offsetof(struct cost, host_attention), false, WITH_GROUP},
 	{"page_cache", "copy", UNIT_BYTES_RATE, offsetof(struct cost, page_cache_bytes_s), false, WITH_GROUP},
-	{"page_cache", "faults", UNIT_BYTES_RATE, offsetof(struct cost, page_faults_bytes_s), false, IF_SAID},
 	{"helpers", "relay", UNIT_BYTES_RATE, offsetof(struct cost, relay_bytes_s), false, WITH_GROUP},
 };
 

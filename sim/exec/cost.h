@@ -111,7 +111,6 @@ struct cost {
 	/* What the main thread does itself, of the memory's rate: copies within it, attention in 32 bits. */
 	struct hw_num host_copy, host_attention;
 	struct hw_num page_cache_bytes_s;         /* a thread copies from the page cache to where it wants it */
-	struct hw_num page_faults_bytes_s;        /* it only has pages mapped, which are copied from there later */
 	struct hw_num relay_bytes_s;              /* helpers copy from a pinned buffer to fresh memory */
 };
 

@@ -7,7 +7,7 @@
  *	             drive ═══════> page cache ──────────────────────> if not: a pass over more than there is room for finds
  *	                                                               nothing, as what it wants next was dropped first
  *
- * The thread sets the pace of both, whether it copies or only lets pages be mapped: no drive is faster than that.
+ * The thread's copying sets the pace of both: no drive is faster than that.
  */
 #ifndef SIM_EXEC_FILES_H
 #define SIM_EXEC_FILES_H
