@@ -257,7 +257,7 @@ static double layer_bytes(const struct placement *p, uint32_t layer, double n)
 }
 
 /* The prefixes of the sequences that begin, layer after layer. */
-static void load_prefixes(struct sglang *s, struct exec *x, const struct trace_step *step)
+static void load_prefixes(struct sglang *s, struct exec *x, const struct trace_step *step, op_ref arrived)
 {
 	const struct placement *p = x->placement;
 	double n = step->phase == TRACE_PREFILL ? (double)n_begun(s->job->trace, step) * (double)s->job->trace->workload.depth : 0;
@@ -267,7 +267,7 @@ static void load_prefixes(struct sglang *s, struct exec *x, const struct trace_s
 		exec_moves(x, EXEC_CACHE);
 		for (int i = 0; i < s->ranks.n; i++)
 			s->loaded[layer][i] = exec_copy(x, s->ram, p->rows.spot[i].memory, layer_bytes(p, layer, n), true,
-				n > 0 ? x->step_end : 0, 0);
+				n > 0 ? exec_join(x, arrived, x->step_end) : 0, 0);
 	}
 }
 
@@ -290,9 +290,11 @@ static int sglang_lower(struct exec *x, void *state, const struct trace_step *st
 	struct sglang *s = state;
 
 	(void)err;
+	bool first = step->phase == TRACE_PREFILL && step->index == 0;
+	op_ref arrived = first ? exec_wait(x, hw_num_value(&s->cost->request_s), x->step_end) : 0;
 	if (s->flags->hicache)
-		load_prefixes(s, x, step);
-	*last = ranks_step(&s->ranks, x, step, 0);
+		load_prefixes(s, x, step, arrived);
+	*last = ranks_step(&s->ranks, x, step, arrived);
 	if (s->flags->hicache && step->phase == TRACE_PREFILL)
 		store_new(s, x, step, *last);
 	*last = exec_wait(x, hw_num_value(&s->cost->gpu_sync_s) + hw_num_value(&s->cost->step_s), *last);

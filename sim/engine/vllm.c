@@ -392,7 +392,7 @@ static double cache_bytes(const struct placement *p, double n)
 
 /* Prefixes of the sequences whose first rows are in this step: block after block, on a stream of their own. What this step
    waits for. */
-static op_ref load_prefixes(struct vllm *s, struct exec *x, const struct trace_step *step)
+static op_ref load_prefixes(struct vllm *s, struct exec *x, const struct trace_step *step, op_ref arrived)
 {
 	const struct placement *p = x->placement;
 	const struct trace *t = s->job->trace;
@@ -402,7 +402,7 @@ static op_ref load_prefixes(struct vllm *s, struct exec *x, const struct trace_s
 	op_ref all = 0;
 
 	exec_label(x, MODEL_NO_LAYER, MODEL_ATTN);
-	s->hashed = exec_wait(x, (double)n * blocks * hw_num_value(&s->cost->host_block_s), s->hashed);
+	s->hashed = exec_wait(x, (double)n * blocks * hw_num_value(&s->cost->host_block_s), exec_join(x, s->hashed, arrived));
 	for (int i = 0; i < s->ranks.n; i++) {
 		op_ref *last = &s->loading[i];
 		*last = exec_wait(x, (double)n * blocks * hw_num_value(&s->cost->copy_submit_s), exec_join(x, *last, s->hashed));
@@ -425,11 +425,12 @@ static void store_new(struct vllm *s, struct exec *x, const struct trace_step *s
 static int vllm_lower(struct exec *x, void *state, const struct trace_step *step, op_ref *last, struct err *err)
 {
 	struct vllm *s = state;
-	bool offloads = loads_prefix(s->flags) && step->phase == TRACE_PREFILL;
-	op_ref after = offloads && s->job->trace->workload.depth ? load_prefixes(s, x, step) : 0;
+	bool prompt = step->phase == TRACE_PREFILL, offloads = loads_prefix(s->flags) && prompt;
+	/* All requests come at once; what is done for each is done beside the others' passes. */
+	op_ref arrived = prompt && step->index == 0 ? exec_wait(x, hw_num_value(&s->cost->request_s), x->step_end) : 0;
+	op_ref after = offloads && s->job->trace->workload.depth ? load_prefixes(s, x, step, arrived) : arrived;
 
 	(void)err;
-	bool prompt = step->phase == TRACE_PREFILL;
 	s->ranks.one_by_one = s->flags->eager || is_before(s->flags, prompt ? BUILD_PIECES : BUILD_GRAPHS);
 	s->ranks.between = prompt ? PIECE_OPERATIONS : 0;
 	*last = ranks_step(&s->ranks, x, step, after);

@@ -60,6 +60,7 @@ static const struct field {
 	{"host", "unexplained", UNIT_FRACTION, offsetof(struct cost, unexplained), false, IF_SAID},
 	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, NEEDED},
 	{"host", "step_old", UNIT_TIME, offsetof(struct cost, step_old_s), false, IF_SAID},
+	{"host", "request", UNIT_TIME, offsetof(struct cost, request_s), false, IF_SAID},
 	{"host", "block", UNIT_TIME, offsetof(struct cost, host_block_s), false, IF_SAID},
 	{"cpu", "read", UNIT_FRACTION, offsetof(struct cost, cpu.read), false, WITH_GROUP},
 	{"cpu", "read_experts", UNIT_FRACTION, offsetof(struct cost, cpu.read_experts), false, IF_SAID},
