@@ -51,9 +51,12 @@ static const char *stored_format(const struct hf_view *v, const json_t *q)
 {
 	const char *method = json_string_value(json_object_get(q, "quant_method"));
 	const char *algorithm = json_string_value(json_object_get(q, "quant_algo"));
+	const char *experts = json_string_value(value_of(v->text, "expert_dtype"));
 
 	if (!method)
 		return NULL;
+	if (!strcmp(method, "fp8") && experts && !strcmp(experts, "fp4")) /* DeepSeek-V4 */
+		return "fp4-fp8";
 	if (!strcmp(method, "fp8"))
 		return json_is_array(json_object_get(q, "weight_block_size")) ? "fp8-block128" : "f8_e4m3";
 	if (!strcmp(method, "fbgemm_fp8"))

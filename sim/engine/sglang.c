@@ -77,7 +77,7 @@ static const struct engine_ignored sglang_ignored[] = {
 	{"log-level", true}, {"attention-backend", true}, {"random-seed", true}, {"reasoning-parser", true},
 	{"tool-call-parser", true}, {"max-running-requests", true}, {"disable-radix-cache", false}, {"chat-template", true},
 	{"load-format", true}, {"offload-mode", true}, {"hicache-io-backend", true}, {"hicache-write-policy", true},
-	{"hicache-mem-layout", true}, {"page-size", true},
+	{"hicache-mem-layout", true}, {"page-size", true}, {"disable-custom-all-reduce", false},
 };
 
 static struct bring bring_of(const struct sglang_flags *f)

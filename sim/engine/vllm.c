@@ -62,7 +62,7 @@ enum { BACKEND_AUTO, BACKEND_UVA, BACKEND_PREFETCH };
 static const char *const kv_backends[] = {"native", "lmcache", NULL};
 
 struct vllm_flags {
-	uint64_t tp, group_size, num_in_group, prefetch_step, max_model_len, chunk, block, max_seqs;
+	uint64_t tp, pp, group_size, num_in_group, prefetch_step, max_model_len, chunk, block, max_seqs;
 	const char *offload_gb, *offload_params, *kv_dtype, *kv_transfer, *build;
 	double utilization, kv_offload_gib;
 	const char *bind_nodes;
@@ -72,6 +72,7 @@ struct vllm_flags {
 
 static const struct param vllm_flag[] = {
 	PARAM_COUNT(struct vllm_flags, tp, "tensor-parallel-size", "1", 1, PLACE_MAX_ROWS, "GPUs that divide every matrix"),
+	PARAM_COUNT(struct vllm_flags, pp, "pipeline-parallel-size", "1", 1, 1, "GPUs that divide the layers: only 1 is modelled"),
 	PARAM_TEXT(struct vllm_flags, offload_gb, "cpu-offload-gb", "0",
 		"GiB of weights a GPU that lie in host memory; auto (not vLLM's own): as few as fit"),
 	PARAM_TEXT(struct vllm_flags, offload_params, "cpu-offload-params", "",
@@ -112,6 +113,7 @@ static const struct param vllm_flag[] = {
 
 static const struct engine_alias vllm_alias[] = {
 	{"tp", "tensor-parallel-size"}, {"cpu_offload_gb", "cpu-offload-gb"}, {"tensor_parallel_size", "tensor-parallel-size"},
+	{"pp", "pipeline-parallel-size"},
 };
 
 static const struct engine_ignored vllm_ignored[] = {
@@ -122,6 +124,9 @@ static const struct engine_ignored vllm_ignored[] = {
 	{"disable-log-requests", false}, {"disable-log-stats", false}, {"uvicorn-log-level", true}, {"tool-call-parser", true},
 	{"reasoning-parser", true}, {"enable-auto-tool-choice", false}, {"limit-mm-per-prompt", true}, {"generation-config", true},
 	{"async-scheduling", false}, {"distributed-executor-backend", true}, {"max-logprobs", true}, {"language-model-only", false},
+	{"moe-backend", true},
+	/* NCCL's: over NVLink 6 us on two H100 (NVIDIA/nccl issue 1259) against 9.5; over PCIe `reduce' lies between the two */
+	{"disable-custom-all-reduce", false},
 };
 
 struct plan {

@@ -500,8 +500,7 @@ static bool reads_gguf(const char *engine)
 	return strstr(engine, "llama") || strcmp(engine, "ktransformers") == 0;
 }
 
-/* Types that only ik_llama.cpp has stand for recipes: hardly anyone publishes its mixes. "": what the model itself has; of
-   some the config names one type, but experts were published in another. */
+/* Types that only ik_llama.cpp has stand for recipes: hardly anyone publishes its mixes. "": what the model itself has. */
 static const char *quant_of(const struct source_row *r, bool gguf, struct text *t)
 {
 	static const char *const near[][2] = {{"iq3_k-mix", "custom-iq3_k"}, {"iq2_k", "custom-iq2_k"},
@@ -509,7 +508,6 @@ static const char *quant_of(const struct source_row *r, bool gguf, struct text *
 		{"iq3_k_r4", "custom-iq3_k_r4"}, {"iq3_ks", "custom-iq3_ks"}, {"iq4_k", "custom-iq4_k"},
 		{"iq4_k_r4", "custom-iq4_k_r4"}, {"iq4_ks", "custom-iq4_ks"}, {"iq4_ks_r4", "custom-iq4_ks_r4"},
 		{"iq5_k", "custom-iq5_k"}, {"iq6_k", "custom-iq6_k"}};
-	static const char *const published[][2] = {{"deepseek-v4-flash", "fp4-fp8"}, {"deepseek-v4-pro", "fp4-fp8"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
 		if (strcmp(r->at[COL_QUANT], near[i][0]) == 0) {
@@ -519,9 +517,6 @@ static const char *quant_of(const struct source_row *r, bool gguf, struct text *
 	}
 	if (!*r->at[COL_QUANT])
 		assume(t, "quant");
-	for (size_t i = 0; i < ARRAY_LEN(published); i++)
-		if (!gguf && !*r->at[COL_QUANT] && strcmp(r->at[COL_MODEL], published[i][0]) == 0)
-			return published[i][1];
 	return or_else(r->at[COL_QUANT], gguf ? DEFAULT_QUANT : "");
 }
 

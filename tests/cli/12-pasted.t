@@ -134,6 +134,12 @@ ok 'no such module' says 2 "flag 'numa-bind-nodes' names a socket below 2 for ea
 	--machine gh200-dual -- vllm serve llama-3.1-8b -tp 2 --numa-bind-nodes 0 2
 ok 'too many modules' says 2 "flag 'numa-bind-nodes': '1' is left behind the sockets of 2 GPUs" "$OFFSIM" predict \
 	--machine gh200-dual -- vllm serve llama-3.1-8b -tp 2 --numa-bind-nodes 0 1 1
+# as published for two GH200 of 96 GB (dnhkng, part 2): it fitted
+ok 'experts of 4 bits behind C2C' says 0 'mxfp4+f8_e4m3-block128 (791 GiB)' "$OFFSIM" predict --machine gh200-dual --prompt 8192 \
+	--generate 512 -- vllm serve deepseek-ai/DeepSeek-V4-Pro --distributed-executor-backend mp --tensor-parallel-size 2 \
+	--pipeline-parallel-size 1 --max-model-len 32768 --max-num-batched-tokens 8192 --max-num-seqs 1 --block-size 256 \
+	--gpu-memory-utilization 0.70 --kv-cache-dtype fp8 --generation-config vllm --moe-backend auto --offload-backend uva \
+	--cpu-offload-gb 380 --cpu-offload-params experts --disable-custom-all-reduce
 ok 'what would fit' says 3 'this would fit: --cpu-offload-gb' "$OFFSIM" predict --machine server-h100 -- \
 	vllm serve llama-3.1-70b
 

@@ -60,6 +60,8 @@ ok 'a part of a name is none' show_refuses 2 "unknown model 'someone/llama-3.1-7
 ok 'list finds aliases' test "$("$OFFSIM" model list meta-llama/Llama-2-7b | wc -l)" -eq 1
 ok 'show: total' says 'parameters    70.6 B (70553706496)' "$OFFSIM" model show llama-3.1-70b
 ok 'show: experts' says 'experts       8 of 128 a token in 48 of 48 layers' "$OFFSIM" model show qwen3-30b-a3b
+# 148 to 149 GiB with the layer of predictions, which is not counted: dnhkng's GH200 benchmarks, part 2
+ok 'show: experts in fewer bits than the rest' says 'weights       145 GiB' "$OFFSIM" model show deepseek-ai/DeepSeek-V4-Flash
 ok 'show: window' says 'window        4096 tokens in 32 of 32 layers' "$OFFSIM" model show mistral-7b-v0.1
 ok 'show: tensors' says 'blk.79.ffn_down.weight     28672 x 8192' "$OFFSIM" model show llama-3.1-70b --tensors
 ok 'show: context above the limit' says 'more than the model'"'"'s 2048' "$OFFSIM" model show opt-13b --context 4096
