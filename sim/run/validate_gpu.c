@@ -6,8 +6,9 @@
 #include "base/base.h"
 
 #define BLOCK_TOKENS 16
-/* Requests that are simulated of a long queue of which each wants one token: several passes. */
-#define AT_ONCE 128
+/* Requests that are simulated of a long queue of which each wants one token: about as many as have room on the H100 of the
+   rows, so that also short rests of prompts make several passes, and prefixes load during those before. */
+#define AT_ONCE 800
 
 const char *validate_gpu_engine(const char *name)
 {
