@@ -5,12 +5,14 @@
 
 volatile sig_atomic_t interrupted;
 
+/* The second of a kind ends the program. Not one of each: what Ctrl-C sends here it sends offsim as well, which hands it on. */
 static void interrupt(int signal)
 {
-	/* A second one ends the program. */
-	if (interrupted)
+	int kind = signal == SIGINT ? 1 : 2;
+
+	if (interrupted & kind)
 		_Exit(128 + signal);
-	interrupted = 1;
+	interrupted = interrupted | kind;
 }
 
 void catch_interrupts()
@@ -31,6 +33,9 @@ int run_command(int (*command)(int argc, char **argv), int argc, char **argv)
 		return f.status;
 	} catch (const std::bad_alloc &) {
 		std::fputs("offsim-cuda: out of memory\n", stderr);
+		return EXIT_FAILED;
+	} catch (const std::exception &e) { /* the system has no more threads, say */
+		std::fprintf(stderr, "offsim-cuda: %s\n", e.what());
 		return EXIT_FAILED;
 	}
 }

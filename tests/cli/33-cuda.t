@@ -75,6 +75,22 @@ ok 'an unknown line' refused 'weight 0\n' "g.opg:4: unknown line 'weight'"
 ok 'a number that is none' refused 'wait 0 latency=soon\n' "g.opg:4: latency must be a number from 0 to"
 ok 'a dependency on what comes later' refused 'wait 0 after=1\n' 'after: there is no operation 1 above'
 ok 'a place behind the end' refused 'buffer 0 memory=0 bytes=64 role=weights\nunit 0 name=u\ncopy 0 unit=0 from=0 to=0 at=64 bytes=1\n' 'a place behind the end'
+ok "a processor's kernel that reads memory of a GPU" refused 'memory 1 name=gpu0 kind=gpu\ndevice 0 name=cpu0 kind=cpu memory=0\ndevice 1 name=gpu0 kind=gpu memory=1\nbuffer 0 memory=1 bytes=64 role=weights\nunit 0 name=u\nkernel 0 unit=0 device=0 from=0 bytes=64\nstep 1 after=0 tokens=1\nend 2\n' 'reads memory of a GPU'
+# Ctrl-C sends SIGINT to all of a terminal's programs; offsim, one of them, hands on SIGTERM. Together they ask once.
+ends_in_order() {
+	graph 'wait 0 latency=600e12\nstep 1 after=0 tokens=1\nend 2\n'
+	"$host" execute "$tmp/g.opg" --output "$tmp/times.json" 2>"$tmp/err" &
+	pid=$!
+	until [ -e "$tmp/times.json.$pid.part" ]; do
+		kill -0 "$pid" || return 1
+		sleep 0.05
+	done
+	kill -INT "$pid" && kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	[ "$status" = 1 ] && grep -q 'offsim-cuda: interrupted' "$tmp/err" && [ -z "$(ls "$tmp"/times.json* 2>/dev/null)" ]
+}
+ok 'SIGINT and SIGTERM end it in good order' ends_in_order
 ok 'a drive where no file can be' says 1 'cannot make a file in' "$with" replay scenarios/replay/disk.yaml --on cuda --no-db --dir "$tmp/none"
 
 ok 'no offsim-cuda' says 1 "'make cuda' builds it" env PATH=/usr/bin:/bin "$without" replay scenarios/replay/stream.yaml --on cuda --no-db
@@ -87,6 +103,7 @@ mute() { printf '#!/bin/sh\nexit 0\n' >"$tmp/without/offsim-cuda"; says 2 'raw.j
 ok 'one that writes nothing' mute
 
 ok 'calibrate --raw' "$OFFSIM" calibrate cuda --raw tests/data/cuda/synthetic.json -o "$tmp/p.yaml"
+ok 'the profile names the driver' grep -q '^# Driver: .*NVRM version: none' "$tmp/p.yaml"
 ok 'the profile is a machine' "$OFFSIM" run scenarios/headline.yaml --no-db --set machine="$tmp/p.yaml"
 json() { "$OFFSIM" calibrate cuda --raw tests/data/cuda/synthetic.json --json | grep -q '"gpu0.link.h2d"'; }
 ok 'calibrate --json' json
