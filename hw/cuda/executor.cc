@@ -25,6 +25,8 @@ const uint64_t PAGE = 4096, PIECE = (uint64_t)4 << 20, CHECK_PIECE = (uint64_t)1
 const uint64_t SHARES = 8, LARGEST_SHARE = (uint64_t)256 << 10;
 /* Buffers are salted by their number; these are not numbers of buffers. */
 const uint64_t SALT_GUARD = 0xfffff, SALT_POISON = 0xffffe;
+/* Memory of a GPU is given out by pages of its own. */
+const uint64_t GPU_PAGE = (uint64_t)2 << 20;
 const int DRIVE = -2, NOWHERE = -1;
 enum op_class { ON_DEVICE, ON_HOST, SOFT };
 enum op_state : uint8_t { OP_NEW, OP_SUBMITTED, OP_ENDED };
@@ -237,7 +239,10 @@ static void place_buffers(executor &e)
 			p.offset = in_file;
 			in_file += p.padded;
 		} else {
-			need[p.device == HOST ? need.size() - 1 : (size_t)p.device] += p.padded + 2 * PAGE;
+			uint64_t taken = p.padded + 2 * PAGE;
+			if (p.device != HOST && taken > GPU_PAGE / 2)
+				taken = (taken + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE;
+			need[p.device == HOST ? need.size() - 1 : (size_t)p.device] += taken;
 		}
 		e.buffers.push_back(p);
 	}
@@ -324,7 +329,7 @@ static void fill_buffer(executor &e, size_t i, bool pinned, host_team &all, char
 static void fill_buffers(executor &e)
 {
 	std::vector<bool> pinned = find_pinned(e);
-	host_team all(std::max(1u, std::thread::hardware_concurrency()));
+	host_team all(host_processors());
 	char *piece = nullptr;
 
 	for (const placed_buffer &p : e.buffers)
@@ -346,7 +351,7 @@ template <class F> static void each_stretch(const executor &e, const op &o, uint
 {
 	uint64_t from_bytes = e.g.buffers[(size_t)o.from].bytes, to_bytes = e.g.buffers[(size_t)o.to].bytes;
 
-	for (uint64_t done = 0; done < o.bytes;) {
+	for (uint64_t done = 0; done < o.bytes && !e.stop;) {
 		uint64_t at = (o.at + done) % from_bytes, into = (o.into + done) % to_bytes;
 		uint64_t len = std::min(std::min(o.bytes - done, most), std::min(from_bytes - at, to_bytes - into));
 		fn(stretch{at, into, len});
@@ -778,7 +783,9 @@ static void plan_lane(executor &e, uint32_t id)
 			if (!p)
 				p = e.b.take(HOST, true, PIECE + 2 * PAGE);
 	} else if (o.kind == OP_KERNEL) {
-		threads = e.o.threads ? e.o.threads : o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
+		if (o.bytes && e.buffers[(size_t)o.from].device != HOST)
+			throw failure(EXIT_BAD_INPUT, "operation " + std::to_string(id) + ": a processor's kernel that reads memory of a GPU");
+		threads = e.o.threads ? e.o.threads : o.threads ? o.threads : host_processors();
 	}
 	if (!l.team || l.team->size() < threads)
 		l.team.reset(new host_team(threads));
