@@ -1,18 +1,23 @@
 #include "hw/cuda/failure.h"
 
 #include <cstdio>
+#include <ctime>
 #include <new>
 
 volatile sig_atomic_t interrupted;
 
-/* The second of a kind ends the program. Not one of each: what Ctrl-C sends here it sends offsim as well, which hands it on. */
+/* A second one ends the program, but not right behind the first: Ctrl-C, and what ends a whole group of processes, reaches
+   offsim as well, which hands it on. */
 static void interrupt(int signal)
 {
-	int kind = signal == SIGINT ? 1 : 2;
+	static volatile time_t first_s;
+	time_t now_s = time(nullptr);
 
-	if (interrupted & kind)
+	if (!interrupted)
+		first_s = now_s;
+	else if (now_s > first_s + 1)
 		_Exit(128 + signal);
-	interrupted = interrupted | kind;
+	interrupted = 1;
 }
 
 void catch_interrupts()

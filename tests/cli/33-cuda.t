@@ -76,8 +76,8 @@ ok 'a number that is none' refused 'wait 0 latency=soon\n' "g.opg:4: latency mus
 ok 'a dependency on what comes later' refused 'wait 0 after=1\n' 'after: there is no operation 1 above'
 ok 'a place behind the end' refused 'buffer 0 memory=0 bytes=64 role=weights\nunit 0 name=u\ncopy 0 unit=0 from=0 to=0 at=64 bytes=1\n' 'a place behind the end'
 ok "a processor's kernel that reads memory of a GPU" refused 'memory 1 name=gpu0 kind=gpu\ndevice 0 name=cpu0 kind=cpu memory=0\ndevice 1 name=gpu0 kind=gpu memory=1\nbuffer 0 memory=1 bytes=64 role=weights\nunit 0 name=u\nkernel 0 unit=0 device=0 from=0 bytes=64\nstep 1 after=0 tokens=1\nend 2\n' 'reads memory of a GPU'
-# Ctrl-C sends SIGINT to all of a terminal's programs; offsim, one of them, hands on SIGTERM. Together they ask once.
-ends_in_order() {
+# What ends all of a terminal's programs, or a group of them, comes from there and once more from offsim. Together they ask once.
+ends_in_order() { # SIGNAL
 	graph 'wait 0 latency=600e12\nstep 1 after=0 tokens=1\nend 2\n'
 	"$host" execute "$tmp/g.opg" --output "$tmp/times.json" 2>"$tmp/err" &
 	pid=$!
