@@ -10,8 +10,9 @@ cd "${0%/*}/.." || exit
 
 have() { # NVCC
 	missing=
-	[ -n "$1" ] || missing="$missing
-  nvcc, of the CUDA toolkit 12 or later, in the PATH or as NVCC=/path/to/nvcc"
+	release=$([ -z "$1" ] || "$1" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
+	[ "${release%%.*}" -ge 12 ] 2>/dev/null || missing="$missing
+  nvcc, of the CUDA toolkit 12 or later, in the PATH or as NVCC=/path/to/nvcc${release:+ ($1 is of $release)}"
 	command -v g++ >/dev/null || missing="$missing
   g++"
 	# What a driver makes; under WSL it is another.

@@ -200,7 +200,10 @@ static std::string size_text(uint64_t bytes)
 {
 	char text[32];
 
-	std::snprintf(text, sizeof(text), "%.2f GiB", (double)bytes / (1 << 30));
+	if (bytes < (uint64_t)1 << 30)
+		std::snprintf(text, sizeof(text), "%.1f MiB", (double)bytes / (1 << 20));
+	else
+		std::snprintf(text, sizeof(text), "%.2f GiB", (double)bytes / (1 << 30));
 	return text;
 }
 
@@ -211,7 +214,7 @@ static void check_room(const std::string &where, uint64_t need, uint64_t have)
 			" are free; a smaller model or a shorter context would do");
 }
 
-/* Memory is pageable when every copy says so of it. */
+/* Memory is pageable when every copy says so of it, and no kernel reads it over the link. */
 static std::vector<bool> find_pinned(const executor &e)
 {
 	std::vector<bool> pinned(e.g.buffers.size(), false), pageable(pinned);
@@ -219,7 +222,7 @@ static std::vector<bool> find_pinned(const executor &e)
 	for (const op &o : e.g.ops)
 		for (int buffer : {o.from, o.to})
 			if (buffer >= 0 && device_of(e, o) != HOST)
-				(o.pinned ? pinned : pageable)[(size_t)buffer] = true;
+				(o.pinned || o.kind == OP_KERNEL ? pinned : pageable)[(size_t)buffer] = true;
 	for (size_t i = 0; i < pinned.size(); i++)
 		pinned[i] = pinned[i] || (e.g.buffers[i].role == ROLE_STAGING && !pageable[i]);
 	return pinned;

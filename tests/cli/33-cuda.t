@@ -85,12 +85,13 @@ ends_in_order() { # SIGNAL
 		kill -0 "$pid" || return 1
 		sleep 0.05
 	done
-	kill -INT "$pid" && kill -TERM "$pid"
+	kill "-$1" "$pid" && kill -TERM "$pid"
 	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 1 ] && grep -q 'offsim-cuda: interrupted' "$tmp/err" && [ -z "$(ls "$tmp"/times.json* 2>/dev/null)" ]
 }
-ok 'SIGINT and SIGTERM end it in good order' ends_in_order
+ok 'SIGINT and SIGTERM end it in good order' ends_in_order INT
+ok 'so does SIGTERM twice' ends_in_order TERM
 ok 'a drive where no file can be' says 1 'cannot make a file in' "$with" replay scenarios/replay/disk.yaml --on cuda --no-db --dir "$tmp/none"
 
 ok 'no offsim-cuda' says 1 "'make cuda' builds it" env PATH=/usr/bin:/bin "$without" replay scenarios/replay/stream.yaml --on cuda --no-db
@@ -111,6 +112,13 @@ cut() { head -c 3000 tests/data/cuda/synthetic.json >"$tmp/cut.json"; says 2 'cu
 ok 'a cut file of samples' cut
 ok '--raw measures nothing' says 2 '--quick does not go with it' "$OFFSIM" calibrate cuda --raw x --quick
 ok 'cuda goes with no other part' says 2 "'cpu' goes not with cuda" "$OFFSIM" calibrate cuda cpu
+
+old_nvcc() {
+	printf '#!/bin/sh\necho "Cuda compilation tools, release 11.5, V11.5.119"\n' >"$tmp/nvcc"
+	chmod +x "$tmp/nvcc"
+	says 1 "($tmp/nvcc is of 11.5)" tests/gpu_check.sh have "$tmp/nvcc"
+}
+ok 'an nvcc that is too old' old_nvcc
 
 # The rest needs nvcc: one kind of GPU, for all take minutes.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || :)
