@@ -207,10 +207,10 @@ NVCC_FLAGS  = -std=c++20 -O2 -lineinfo -I. -DOFFSIM_VERSION='"$(VERSION)"' $(if 
 -include $(CXX_OBJ:%.o=%.d) $(CUDA_OBJ:%.o=%.d)
 cuda: ## build offsim-cuda, where nvcc is (CUDA_ARCHS="90" for one kind of GPU)
 	@test -n '$(NVCC)' || { echo 'make cuda needs nvcc of the CUDA toolkit, 12 or later; in the PATH, or NVCC=/path/to/nvcc' >&2; exit 1; }
-	@$(SUBMAKE) $(BUILD)/offsim-cuda
+	+@$(SUBMAKE) $(BUILD)/offsim-cuda
 gpu-check: ## first contact with a GPU: build, calibrate, replay five scenarios, predicted against measured
 	@tests/gpu_check.sh have '$(NVCC)'
-	@$(SUBMAKE) all cuda
+	+@$(SUBMAKE) all cuda
 	@tests/gpu_check.sh run $(BUILD)/offsim build/gpu-check
 $(BUILD)/offsim-cuda: $(CUDA_OBJ) $(filter-out %/host_execute.cc.o,$(CXX_OBJ))
 	$(call say,LINK)

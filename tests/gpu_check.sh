@@ -49,7 +49,7 @@ replay() { # SCENARIO
 	for setting in $(settings "$s"); do
 		set -- "$@" --set "$setting"
 	done
-	limited 300 "$offsim" replay "scenarios/replay/$s.yaml" --set "machine=$PWD/$out/machine.yaml" "$@" --on cuda --dir "$out" \
+	limited 300 "$offsim" replay "scenarios/replay/$s.yaml" --set "machine=$full/machine.yaml" "$@" --on cuda --dir "$out" \
 		--no-db --write "$out/$s.opg" --operations "$out/$s.csv"
 }
 
@@ -58,7 +58,7 @@ run() { # OFFSIM FOLDER
 	out=$2
 	scenarios='stream disk engines experts cpu'
 	failed=
-	mkdir -p "$out"
+	mkdir -p "$out" && full=$(cd "$out" && pwd) || return 1
 	step "processors, memory and drive of this machine ($out/host.yaml)"
 	"$offsim" calibrate all --time 30 --file "$out" -o "$out/host.yaml" >"$out/host.txt" || return 1
 	tail -n 3 "$out/host.txt"

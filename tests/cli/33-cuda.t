@@ -113,6 +113,25 @@ ok 'a cut file of samples' cut
 ok '--raw measures nothing' says 2 '--quick does not go with it' "$OFFSIM" calibrate cuda --raw x --quick
 ok 'cuda goes with no other part' says 2 "'cpu' goes not with cuda" "$OFFSIM" calibrate cuda cpu
 
+# All of gpu-check but measuring the machine.
+gpu_check_replays() {
+	mkdir "$tmp/gpu"
+	cat >"$tmp/gpu/offsim" <<-END
+		#!/bin/sh
+		case "\$1 \$2" in
+		'calibrate all') ;;
+		'calibrate cuda') exec "$with" calibrate cuda --raw tests/data/cuda/synthetic.json --machine desktop-rtx4090-ddr5 -o "$tmp/check/machine.yaml" ;;
+		*) exec "$with" "\$@" --repeat 1 --threads 2 ;;
+		esac
+	END
+	chmod +x "$tmp/gpu/offsim"
+	mkdir "$tmp/check" && : >"$tmp/check/host.txt"
+	tests/gpu_check.sh run "$tmp/gpu/offsim" "$tmp/check" >"$tmp/check.txt" 2>"$tmp/err" || { cat "$tmp/check.txt" "$tmp/err"; return 1; }
+	[ "$(grep -c '^[a-z]* *predicted .*, measured .*: ratio' "$tmp/check.txt")" = 5 ] && grep -q 'copy ffn nvme0>gpu0' "$tmp/check/disk.txt" &&
+		grep -q 'copy ffn ram>gpu0' "$tmp/check/stream.txt" && grep -q 'kernel ffn cpu0' "$tmp/check/cpu.txt" &&
+		grep -q 'kernel experts gpu0' "$tmp/check/experts.txt"
+}
+ok 'gpu-check replays five scenarios that differ' gpu_check_replays
 old_nvcc() {
 	printf '#!/bin/sh\necho "Cuda compilation tools, release 11.5, V11.5.119"\n' >"$tmp/nvcc"
 	chmod +x "$tmp/nvcc"
