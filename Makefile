@@ -198,18 +198,19 @@ CXX_OBJ    := $(CXX_SRC:%=$(BUILD)/%.o)
 CUDA_OBJ   := $(CUDA_SRC:%=$(BUILD)/%.o)
 CXX_WARN   := -Wall -Wextra -Wshadow
 CXX_FLAGS   = -std=c++20 $(OPT.$(MODE)) -I. -DOFFSIM_VERSION='"$(VERSION)"'
-# Those that this nvcc can make, and the newest of them as PTX for what comes after.
+# Those that this nvcc can make; the newest of them as PTX for what comes after, the oldest for what is between.
 cuda_archs  = $(filter $(patsubst sm_%,%,$(call once,known_archs,$(NVCC) --list-gpu-code)),$(CUDA_ARCHS))
-NVCC_FLAGS  = -std=c++20 -O2 -lineinfo -I. -DOFFSIM_VERSION='"$(VERSION)"' --Werror all-warnings -Wno-deprecated-gpu-targets \
-              -Xcompiler -Wall,-Wextra,-Wshadow $(foreach a,$(cuda_archs),-gencode arch=compute_$a,code=sm_$a) \
-              -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
+NVCC_FLAGS  = -std=c++20 -O2 -lineinfo -I. -DOFFSIM_VERSION='"$(VERSION)"' $(if $(DEVELOPER),--Werror all-warnings) \
+              -Wno-deprecated-gpu-targets -Xcompiler -Wall,-Wextra,-Wshadow \
+              $(foreach a,$(cuda_archs),-gencode arch=compute_$a,code=sm_$a) \
+              $(foreach a,$(firstword $(cuda_archs)) $(lastword $(cuda_archs)),-gencode arch=compute_$a,code=compute_$a)
 -include $(CXX_OBJ:%.o=%.d) $(CUDA_OBJ:%.o=%.d)
 cuda: ## build offsim-cuda, where nvcc is (CUDA_ARCHS="90" for one kind of GPU)
 	@test -n '$(NVCC)' || { echo 'make cuda needs nvcc of the CUDA toolkit, 12 or later; in the PATH, or NVCC=/path/to/nvcc' >&2; exit 1; }
-	@$(SUBMAKE) $(BUILD)/offsim-cuda
+	+@$(SUBMAKE) $(BUILD)/offsim-cuda
 gpu-check: ## first contact with a GPU: build, calibrate, replay five scenarios, predicted against measured
 	@tests/gpu_check.sh have '$(NVCC)'
-	@$(SUBMAKE) all cuda
+	+@$(SUBMAKE) all cuda
 	@tests/gpu_check.sh run $(BUILD)/offsim build/gpu-check
 $(BUILD)/offsim-cuda: $(CUDA_OBJ) $(filter-out %/host_execute.cc.o,$(CXX_OBJ))
 	$(call say,LINK)

@@ -154,6 +154,7 @@ static int read_root(struct reader *r, const json_t *root)
 
 	r->what = "the file";
 	if (read_text(r, root, "format", &format) || read_text(r, root, "date", &date) || read_text(r, root, "host", &r->f->host) ||
+		read_text(r, root, "driver_text", &r->f->driver) ||
 		read_count(r, root, "ram_bytes", 0, 0, MAX_BYTES, &r->f->ram_bytes))
 		return -1;
 	if (strcmp(format, FORMAT) != 0)

@@ -4,7 +4,7 @@
  *	RAW.json ──> samples of a part by size ──> latency + bytes / rate   (robust, relative) ──> link.latency, rates by size
  *	             samples of one thing       ──> median                                      ──> bandwidth, flops, launch ...
  *
- * The JSON is an object: format "offsim-cuda raw 1", date, host, ram_bytes, version, driver, runtime, quick, and
+ * The JSON is an object: format "offsim-cuda raw 1", date, host, ram_bytes, version, driver, driver_text, runtime, quick, and
  *	devices [{index, name, memory_bytes, free_bytes, copy_engines, integrated, pageable_access, pcie_gen, pcie_width, ...}]
  *	samples [{part, device, type, peer, rows, flops, threads, bytes, count, seconds [..], other_seconds [..], fault}]
  *	skipped [{part, why}]
@@ -42,7 +42,7 @@ struct gpu_device {
 };
 
 struct gpu_fit {
-	const char *file, *date, *host;
+	const char *file, *date, *host, *driver; /* "": not known */
 	uint64_t ram_bytes;
 	struct { VEC(struct gpu_device); } devices;
 	struct { VEC(struct gpu_constant); } constants;

@@ -112,6 +112,8 @@ int gpu_fit_write(const struct gpu_fit *f, const char *base, FILE *to, struct ar
 	if (!base && (!ram || !f->ram_bytes))
 		return err_set(err, ERR_INPUT, "%s: nothing was measured of host memory (part 'loaded'): name a machine for the rest with --machine", f->file);
 	fprintf(to, "# Written by offsim calibrate cuda from samples of %s. Spreads are those of repetitions in one run.\n", f->date);
+	if (*f->driver)
+		fprintf(to, "# Driver: %s\n", measure_quoted(a, f->driver));
 	for (size_t i = 0; i < f->notes.n; i++)
 		fprintf(to, "# %s\n", measure_quoted(a, f->notes.at[i]));
 	fprintf(to, "description: %s\n", measure_quoted(a, arena_printf(a, "%zu x %s of %s, measured on %s", f->devices.n, f->devices.at[0].name,

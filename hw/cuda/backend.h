@@ -29,7 +29,7 @@ struct backend {
 	virtual ~backend() {}
 	virtual std::string name() const = 0;
 	virtual int devices() const = 0;
-	virtual uint64_t memory_available(int device) const = 0;
+	virtual uint64_t memory_available(int device) = 0;
 	/* HOST memory is pinned or pageable. Freed with the backend. */
 	virtual char *take(int device, bool pinned, uint64_t bytes) = 0;
 	/* Whole words of op_pattern(salt, i), i from `first` on; returns when they are there. */

@@ -26,12 +26,13 @@ struct cuda_stream {
 };
 
 struct cuda_gpu {
+	bool opened = false;
 	cudaStream_t stream; /* for filling */
 	gpu_reader reader;
 	cudaEvent_t base;
 	double base_s;       /* when that was, on the host's clock */
 	unsigned *sink;
-	unsigned long long *loaded; /* by operation */
+	unsigned long long *loaded = nullptr; /* by operation */
 	std::vector<unsigned long long> loaded_here;
 	std::vector<cudaEvent_t> pool;
 };
@@ -48,25 +49,35 @@ struct cuda_backend : backend {
 
 	static void use(int device) { must(cudaSetDevice(device), "use a GPU"); }
 
-	cuda_backend() : gpus((size_t)gpu_count())
+	static void reach(int device, int peer)
 	{
-		for (int d = 0; d < devices(); d++) {
-			cuda_gpu &g = gpus[(size_t)d];
-			use(d);
-			must(cudaStreamCreateWithFlags(&g.stream, cudaStreamNonBlocking), "make a stream");
-			must(cudaEventCreate(&g.base), "make an event");
-			must(cudaMalloc((void **)&g.sink, sizeof(*g.sink)), "take memory of a GPU");
-			g.loaded = nullptr;
-			g.reader.open(d, g.stream);
-			for (int peer = 0; peer < devices(); peer++) {
-				int can = 0;
-				if (peer != d)
-					must(cudaDeviceCanAccessPeer(&can, d, peer), "ask for peers");
-				if (can)
-					must(cudaDeviceEnablePeerAccess(peer, 0), "reach another GPU");
-			}
-		}
+		int can = 0;
+		must(cudaDeviceCanAccessPeer(&can, device, peer), "ask for peers");
+		use(device);
+		if (can)
+			must(cudaDeviceEnablePeerAccess(peer, 0), "reach another GPU");
 	}
+
+	/* Makes it current. Others of this machine than the graph uses stay untouched: they may be at work for somebody else. */
+	void open(int device)
+	{
+		cuda_gpu &g = gpus[(size_t)device];
+		use(device);
+		if (g.opened)
+			return;
+		must(cudaStreamCreateWithFlags(&g.stream, cudaStreamNonBlocking), "make a stream");
+		must(cudaEventCreate(&g.base), "make an event");
+		must(cudaMalloc((void **)&g.sink, sizeof(*g.sink)), "take memory of a GPU");
+		g.reader.open(device, g.stream);
+		for (int peer = 0; peer < devices(); peer++)
+			if (gpus[(size_t)peer].opened) {
+				reach(peer, device);
+				reach(device, peer);
+			}
+		g.opened = true;
+	}
+
+	cuda_backend() : gpus((size_t)gpu_count()) {}
 
 	/* The driver takes back what the process had, in whatever state a failure left it. */
 	~cuda_backend() override
@@ -81,21 +92,22 @@ struct cuda_backend : backend {
 	{
 		cudaDeviceProp p;
 		std::string all;
-		for (int d = 0; d < devices(); d++) {
-			must(cudaGetDeviceProperties(&p, d), "ask a GPU what it is");
-			all += (d ? ", " : "") + std::string(p.name);
-		}
+		for (int d = 0; d < devices(); d++)
+			if (gpus[(size_t)d].opened) {
+				must(cudaGetDeviceProperties(&p, d), "ask a GPU what it is");
+				all += (all.empty() ? "" : ", ") + std::string(p.name);
+			}
 		return all;
 	}
 
 	int devices() const override { return (int)gpus.size(); }
 
-	uint64_t memory_available(int device) const override
+	uint64_t memory_available(int device) override
 	{
 		size_t free, total;
 		if (device == HOST)
 			return host_memory_available();
-		use(device);
+		open(device);
 		must(cudaMemGetInfo(&free, &total), "ask a GPU for its memory");
 		return free > GPU_MARGIN ? free - GPU_MARGIN : 0;
 	}
@@ -104,7 +116,7 @@ struct cuda_backend : backend {
 	{
 		char *p;
 		if (device != HOST) {
-			use(device);
+			open(device);
 			must(cudaMalloc((void **)&p, bytes), "take memory of a GPU");
 			memory.push_back({device, p});
 		} else if (pinned) {
@@ -139,7 +151,7 @@ struct cuda_backend : backend {
 	int open_stream(int device) override
 	{
 		cuda_stream s = {device, nullptr};
-		use(device);
+		open(device);
 		must(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking), "make a stream");
 		streams.push_back(s);
 		return (int)streams.size() - 1;
@@ -186,6 +198,8 @@ struct cuda_backend : backend {
 		}
 		for (size_t d = 0; d < gpus.size(); d++) {
 			cuda_gpu &g = gpus[d];
+			if (!g.opened)
+				continue;
 			use((int)d);
 			if (!g.loaded)
 				g.loaded = (unsigned long long *)take((int)d, false, n_events * sizeof(*g.loaded));
@@ -226,11 +240,7 @@ struct cuda_backend : backend {
 
 	bool passed(uint32_t i) override
 	{
-		cudaError_t rc = cudaEventQuery(event[i]);
-		if (rc == cudaErrorNotReady)
-			return false;
-		must(rc, "run what the graph says");
-		return true;
+		return must_unless(cudaEventQuery(event[i]), cudaErrorNotReady, "run what the graph says");
 	}
 
 	double seconds(uint32_t i) override
@@ -248,6 +258,8 @@ struct cuda_backend : backend {
 	{
 		for (size_t d = 0; d < gpus.size(); d++) {
 			cuda_gpu &g = gpus[d];
+			if (!g.opened)
+				continue;
 			use((int)d);
 			must(cudaDeviceSynchronize(), "run what the graph says");
 			g.loaded_here.resize(n_events);

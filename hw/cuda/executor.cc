@@ -25,6 +25,8 @@ const uint64_t PAGE = 4096, PIECE = (uint64_t)4 << 20, CHECK_PIECE = (uint64_t)1
 const uint64_t SHARES = 8, LARGEST_SHARE = (uint64_t)256 << 10;
 /* Buffers are salted by their number; these are not numbers of buffers. */
 const uint64_t SALT_GUARD = 0xfffff, SALT_POISON = 0xffffe;
+/* Memory of a GPU is given out by pages of its own. */
+const uint64_t GPU_PAGE = (uint64_t)2 << 20;
 const int DRIVE = -2, NOWHERE = -1;
 enum op_class { ON_DEVICE, ON_HOST, SOFT };
 enum op_state : uint8_t { OP_NEW, OP_SUBMITTED, OP_ENDED };
@@ -198,7 +200,10 @@ static std::string size_text(uint64_t bytes)
 {
 	char text[32];
 
-	std::snprintf(text, sizeof(text), "%.2f GiB", (double)bytes / (1 << 30));
+	if (bytes < (uint64_t)1 << 30)
+		std::snprintf(text, sizeof(text), "%.1f MiB", (double)bytes / (1 << 20));
+	else
+		std::snprintf(text, sizeof(text), "%.2f GiB", (double)bytes / (1 << 30));
 	return text;
 }
 
@@ -209,7 +214,7 @@ static void check_room(const std::string &where, uint64_t need, uint64_t have)
 			" are free; a smaller model or a shorter context would do");
 }
 
-/* Memory is pageable when every copy says so of it. */
+/* Memory is pageable when every copy says so of it, and no kernel reads it over the link. */
 static std::vector<bool> find_pinned(const executor &e)
 {
 	std::vector<bool> pinned(e.g.buffers.size(), false), pageable(pinned);
@@ -217,7 +222,7 @@ static std::vector<bool> find_pinned(const executor &e)
 	for (const op &o : e.g.ops)
 		for (int buffer : {o.from, o.to})
 			if (buffer >= 0 && device_of(e, o) != HOST)
-				(o.pinned ? pinned : pageable)[(size_t)buffer] = true;
+				(o.pinned || o.kind == OP_KERNEL ? pinned : pageable)[(size_t)buffer] = true;
 	for (size_t i = 0; i < pinned.size(); i++)
 		pinned[i] = pinned[i] || (e.g.buffers[i].role == ROLE_STAGING && !pageable[i]);
 	return pinned;
@@ -237,7 +242,10 @@ static void place_buffers(executor &e)
 			p.offset = in_file;
 			in_file += p.padded;
 		} else {
-			need[p.device == HOST ? need.size() - 1 : (size_t)p.device] += p.padded + 2 * PAGE;
+			uint64_t taken = p.padded + 2 * PAGE;
+			if (p.device != HOST && taken > GPU_PAGE / 2)
+				taken = (taken + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE;
+			need[p.device == HOST ? need.size() - 1 : (size_t)p.device] += taken;
 		}
 		e.buffers.push_back(p);
 	}
@@ -324,7 +332,7 @@ static void fill_buffer(executor &e, size_t i, bool pinned, host_team &all, char
 static void fill_buffers(executor &e)
 {
 	std::vector<bool> pinned = find_pinned(e);
-	host_team all(std::max(1u, std::thread::hardware_concurrency()));
+	host_team all(host_processors());
 	char *piece = nullptr;
 
 	for (const placed_buffer &p : e.buffers)
@@ -346,7 +354,7 @@ template <class F> static void each_stretch(const executor &e, const op &o, uint
 {
 	uint64_t from_bytes = e.g.buffers[(size_t)o.from].bytes, to_bytes = e.g.buffers[(size_t)o.to].bytes;
 
-	for (uint64_t done = 0; done < o.bytes;) {
+	for (uint64_t done = 0; done < o.bytes && !e.stop;) {
 		uint64_t at = (o.at + done) % from_bytes, into = (o.into + done) % to_bytes;
 		uint64_t len = std::min(std::min(o.bytes - done, most), std::min(from_bytes - at, to_bytes - into));
 		fn(stretch{at, into, len});
@@ -778,7 +786,9 @@ static void plan_lane(executor &e, uint32_t id)
 			if (!p)
 				p = e.b.take(HOST, true, PIECE + 2 * PAGE);
 	} else if (o.kind == OP_KERNEL) {
-		threads = e.o.threads ? e.o.threads : o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
+		if (o.bytes && e.buffers[(size_t)o.from].device != HOST)
+			throw failure(EXIT_BAD_INPUT, "operation " + std::to_string(id) + ": a processor's kernel that reads memory of a GPU");
+		threads = e.o.threads ? e.o.threads : o.threads ? o.threads : host_processors();
 	}
 	if (!l.team || l.team->size() < threads)
 		l.team.reset(new host_team(threads));

@@ -1,14 +1,21 @@
 #include "hw/cuda/failure.h"
 
 #include <cstdio>
+#include <ctime>
 #include <new>
 
 volatile sig_atomic_t interrupted;
 
+/* A second one ends the program, but not right behind the first: Ctrl-C, and what ends a whole group of processes, reaches
+   offsim as well, which hands it on. */
 static void interrupt(int signal)
 {
-	/* A second one ends the program. */
-	if (interrupted)
+	static volatile time_t first_s;
+	time_t now_s = time(nullptr);
+
+	if (!interrupted)
+		first_s = now_s;
+	else if (now_s > first_s + 1)
 		_Exit(128 + signal);
 	interrupted = 1;
 }
@@ -31,6 +38,9 @@ int run_command(int (*command)(int argc, char **argv), int argc, char **argv)
 		return f.status;
 	} catch (const std::bad_alloc &) {
 		std::fputs("offsim-cuda: out of memory\n", stderr);
+		return EXIT_FAILED;
+	} catch (const std::exception &e) { /* the system has no more threads, say */
+		std::fprintf(stderr, "offsim-cuda: %s\n", e.what());
 		return EXIT_FAILED;
 	}
 }

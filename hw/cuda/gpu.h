@@ -14,6 +14,10 @@
 /* Throws a failure that says what could not be done and CUDA's reason. */
 void must(cudaError_t rc, const char *what);
 
+/* The same, but for a result that is an answer and no failure: then false. CUDA remembers it as one, and a launch that asks for
+   the last error would find it there. */
+bool must_unless(cudaError_t rc, cudaError_t but, const char *what);
+
 /* How many there are; throws "no CUDA device", with the reason, when there is none. */
 int gpu_count();
 
@@ -26,7 +30,7 @@ struct gpu_reader {
 	int blocks_tensor = 0, blocks_fp32 = 0; /* that run at once on one of them */
 	double launch_s = 0;
 
-	/* Measures launch_s on a stream of this device, which must be idle and current. */
+	/* Has it work until its clocks are up, then measures launch_s, on a stream of this device, which must be idle and current. */
 	void open(int device, cudaStream_t stream);
 	void launch(cudaStream_t stream, const kernel_work &w, unsigned long long *loaded, unsigned *sink) const;
 };

@@ -15,8 +15,10 @@
 
 /* The two ways may differ by this share, and by this much a repetition (a wait of the host for the GPU). */
 static const double AGREE_SHARE = 0.25, AGREE_S = 100e-6;
-/* What the host takes to submit one operation, at most: the stream is kept busy so long. */
-static const double SUBMIT_S = 15e-6, SUBMIT_FIRST_S = 50e-6;
+/* The stream is kept busy for what submitting took once, twice over, and this; no longer than that, in case it waits. */
+static const double SUBMIT_FIRST_S = 50e-6, SUBMIT_MOST_S = 20e-3;
+/* As many as a profile has. */
+static const int MAX_DEVICES = 8;
 
 static const calibration_part *const tables[] = {copy_parts, memory_parts, product_parts, drive_parts};
 
@@ -79,6 +81,9 @@ void calibration::add(gpu_sample s)
 	double a = median(s.seconds), b = median(s.other_seconds);
 
 	s.device = device;
+	for (double x : s.seconds)
+		if (!(x > 0) || !std::isfinite(x))
+			return skip(s.part.c_str(), std::to_string(s.bytes) + " bytes took " + std::to_string(x) + " s");
 	if (s.fault.empty() && !s.other_seconds.empty() && std::fabs(a - b) > AGREE_SHARE * std::fmax(a, b) + AGREE_S) {
 		char text[128];
 		std::snprintf(text, sizeof(text), "%.4g us one way, %.4g us the other", a * 1e6, b * 1e6);
@@ -96,12 +101,17 @@ static void look_for_interrupt()
 void calibration::time_queued(gpu_sample &s, int n, const std::function<void()> &fn)
 {
 	gpu_timer t;
+	double submit_s = 0;
 
-	fn();
-	must(cudaStreamSynchronize(stream), "warm up");
+	for (int i = 0; i < WARM_UPS; i++) {
+		double begin_s = clock_now();
+		fn();
+		submit_s = std::fmin(clock_now() - begin_s, SUBMIT_MOST_S);
+		must(cudaStreamSynchronize(stream), "warm up");
+	}
 	for (int i = 0; i < n; i++) {
 		look_for_interrupt();
-		gpu_spin(stream, SUBMIT_FIRST_S + SUBMIT_S * (double)s.count);
+		gpu_spin(stream, SUBMIT_FIRST_S + 2 * submit_s);
 		t.start(stream);
 		fn();
 		t.stop(stream);
@@ -175,27 +185,53 @@ static int attribute(cudaDeviceAttr which, int device)
 	return value;
 }
 
-static void put_device(FILE *to, int d, const char *end)
+static gpu_device describe(int d)
 {
 	cudaDeviceProp p;
 	char pci[32];
 	size_t free, total;
+	gpu_device g;
 
 	must(cudaGetDeviceProperties(&p, d), "ask a GPU what it is");
 	must(cudaDeviceGetPCIBusId(pci, sizeof(pci), d), "ask a GPU where it is");
-	must(cudaSetDevice(d), "use a GPU");
 	must(cudaMemGetInfo(&free, &total), "ask a GPU for its memory");
 	for (char *c = pci; *c; c++)
 		*c = (char)tolower(*c);
-	/* While it works: an idle link runs slower. */
-	std::string sys = std::string("/sys/bus/pci/devices/") + pci;
-	fprintf(to, "  {\"index\": %d, \"name\": %s, \"sm\": \"%d.%d\", \"multiprocessors\": %d, \"memory_bytes\": %zu, "
-		"\"free_bytes\": %zu, \"clock_hz\": %.0f, \"memory_clock_hz\": %.0f, \"bus_bits\": %d, \"copy_engines\": %d, "
+	g.name = p.name;
+	g.pci = pci;
+	g.major = p.major;
+	g.minor = p.minor;
+	g.multiprocessors = p.multiProcessorCount;
+	g.bus_bits = p.memoryBusWidth;
+	g.copy_engines = p.asyncEngineCount;
+	g.clock_khz = attribute(cudaDevAttrClockRate, d);
+	g.memory_clock_khz = attribute(cudaDevAttrMemoryClockRate, d);
+	g.integrated = p.integrated != 0;
+	g.pageable_access = p.pageableMemoryAccess != 0;
+	g.memory_bytes = total;
+	g.free_bytes = free;
+	return g;
+}
+
+static void look_at_link(gpu_device &g)
+{
+	std::string sys = "/sys/bus/pci/devices/" + g.pci;
+	int width = atoi(word_of(sys + "/current_link_width").c_str());
+
+	g.pcie_gen = std::max(g.pcie_gen, generation(word_of(sys + "/current_link_speed")));
+	/* A virtual one may say 63, or 255. */
+	if (width <= 16)
+		g.pcie_width = std::max(g.pcie_width, width);
+}
+
+static void put_device(FILE *to, const gpu_device &g, int d, const char *end)
+{
+	fprintf(to, "  {\"index\": %d, \"name\": %s, \"sm\": \"%d.%d\", \"multiprocessors\": %d, \"memory_bytes\": %llu, "
+		"\"free_bytes\": %llu, \"clock_hz\": %.0f, \"memory_clock_hz\": %.0f, \"bus_bits\": %d, \"copy_engines\": %d, "
 		"\"integrated\": %s, \"pageable_access\": %s, \"pci\": \"%s\", \"pcie_gen\": %d, \"pcie_width\": %d}%s\n",
-		d, json_quoted(p.name).c_str(), p.major, p.minor, p.multiProcessorCount, total, free,
-		1e3 * attribute(cudaDevAttrClockRate, d), 1e3 * attribute(cudaDevAttrMemoryClockRate, d), p.memoryBusWidth,
-		p.asyncEngineCount, p.integrated ? "true" : "false", p.pageableMemoryAccess ? "true" : "false", pci,
-		generation(word_of(sys + "/current_link_speed")), atoi(word_of(sys + "/current_link_width").c_str()), end);
+		d, json_quoted(g.name).c_str(), g.major, g.minor, g.multiprocessors, (unsigned long long)g.memory_bytes,
+		(unsigned long long)g.free_bytes, 1e3 * g.clock_khz, 1e3 * g.memory_clock_khz, g.bus_bits, g.copy_engines,
+		g.integrated ? "true" : "false", g.pageable_access ? "true" : "false", g.pci.c_str(), g.pcie_gen, g.pcie_width, end);
 }
 
 static void put_reals(FILE *to, const char *key, const std::vector<double> &v)
@@ -229,20 +265,19 @@ static void put_sample(FILE *to, const gpu_sample &s, const char *end)
 
 static void put_raw(FILE *to, const calibration &c)
 {
-	int driver = 0, runtime = 0;
+	int driver = 0;
 	char date[32], host[256] = "";
 	time_t now = time(nullptr);
 
-	must(cudaDriverGetVersion(&driver), "ask for the driver");
-	must(cudaRuntimeGetVersion(&runtime), "ask for the runtime");
+	cudaDriverGetVersion(&driver);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	gethostname(host, sizeof(host) - 1);
 	fprintf(to, "{\n \"format\": \"offsim-cuda raw 1\",\n \"date\": \"%s\",\n \"host\": %s,\n \"ram_bytes\": %llu,\n"
-		" \"version\": \"%s\",\n \"driver\": %d,\n \"runtime\": %d,\n \"quick\": %s,\n \"devices\": [\n",
+		" \"version\": \"%s\",\n \"driver\": %d,\n \"driver_text\": %s,\n \"runtime\": %d,\n \"quick\": %s,\n \"devices\": [\n",
 		date, json_quoted(host).c_str(), (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE),
-		OFFSIM_VERSION, driver, runtime, c.quick ? "true" : "false");
-	for (int d = 0; d < c.n_devices; d++)
-		put_device(to, d, d + 1 < c.n_devices ? "," : "");
+		OFFSIM_VERSION, driver, json_quoted(word_of("/proc/driver/nvidia/version")).c_str(), CUDART_VERSION, c.quick ? "true" : "false");
+	for (size_t d = 0; d < c.devices.size(); d++)
+		put_device(to, c.devices[d], (int)d, d + 1 < c.devices.size() ? "," : "");
 	fputs(" ],\n \"samples\": [\n", to);
 	for (size_t i = 0; i < c.samples.size(); i++)
 		put_sample(to, c.samples[i], i + 1 < c.samples.size() ? "," : "");
@@ -259,7 +294,8 @@ static void usage()
 {
 	puts("usage: offsim-cuda calibrate [-o RAW.json] [--only PART,...] [--quick] [--dir DIR] [--list]\n"
 	     "\n"
-	     "Measures the GPUs of this machine, each number in two ways, and writes every repetition as JSON.\n"
+	     "Measures the GPUs of this machine (CUDA_VISIBLE_DEVICES=0: the first alone), each number in two ways, and writes every\n"
+	     "repetition as JSON.\n"
 	     "\n"
 	     "  -o, --output FILE    the JSON; without it, a line a sample is all there is\n"
 	     "      --only PART,...  these alone\n"
@@ -331,20 +367,52 @@ static void print_samples(const calibration &c, size_t from)
 	fflush(stdout);
 }
 
+/* One that fails, for want of memory say, does not take the others with it. After what a GPU does not recover from they all
+   say so, and what was measured before stays. */
+static void try_part(calibration &c, const calibration_part &p)
+{
+	try {
+		p.run(c);
+	} catch (const failure &f) {
+		c.skip(p.name, f.what());
+	} catch (const std::exception &e) {
+		c.skip(p.name, std::string("no memory or threads of the host are left: ") + e.what());
+	}
+	look_for_interrupt();
+	/* What it left behind. */
+	cudaStreamSynchronize(c.stream);
+	cudaGetLastError();
+	look_at_link(c.devices.back());
+}
+
+/* Samples with a fault are not used, and a profile may lack what it needs for want of one: a moment's trouble is given another
+   chance. */
+static void run_part(calibration &c, const calibration_part &p)
+{
+	size_t before = c.samples.size();
+
+	try_part(c, p);
+	if (std::any_of(c.samples.begin() + (long)before, c.samples.end(), [](const gpu_sample &s) { return !s.fault.empty(); })) {
+		print_samples(c, before);
+		printf("%s once more\n", p.name);
+		c.samples.erase(c.samples.begin() + (long)before, c.samples.end());
+		try_part(c, p);
+	}
+	print_samples(c, before);
+}
+
 static void run_parts(calibration &c, const std::vector<std::string> &only)
 {
 	for (c.device = 0; c.device < c.n_devices; c.device++) {
 		must(cudaSetDevice(c.device), "use a GPU");
 		must(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "make a stream");
 		c.reader.open(c.device, c.stream);
+		c.devices.push_back(describe(c.device));
 		each_part([&](const calibration_part &p) {
-			size_t before = c.samples.size();
-			if (!wanted(only, p.name))
-				return;
-			p.run(c);
-			print_samples(c, before);
+			if (wanted(only, p.name))
+				run_part(c, p);
 		});
-		must(cudaStreamDestroy(c.stream), "give back a stream");
+		cudaStreamDestroy(c.stream);
 	}
 }
 
@@ -384,11 +452,16 @@ int calibrate_command(int argc, char **argv)
 		return 0;
 	}
 	catch_interrupts();
-	c.n_devices = gpu_count();
+	int found = gpu_count();
+	c.n_devices = std::min(found, MAX_DEVICES);
+	if (found > c.n_devices)
+		c.skip("all", std::to_string(found - c.n_devices) + " more GPUs: CUDA_VISIBLE_DEVICES chooses others");
 	std::unique_ptr<output_file> out(output ? new output_file(output) : nullptr);
 	run_parts(c, only);
 	for (const gpu_skipped &s : c.skipped)
 		printf("skipped %s: %s\n", s.part.c_str(), s.why.c_str());
+	if (c.samples.empty())
+		throw failure(EXIT_FAILED, "nothing could be measured" + (c.skipped.empty() ? "" : ": " + c.skipped[0].why));
 	if (out) {
 		put_raw(out->to, c);
 		out->commit();

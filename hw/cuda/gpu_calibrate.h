@@ -33,6 +33,14 @@ struct gpu_skipped {
 	std::string part, why;
 };
 
+/* As it was asked when there was no failure yet, but for its link: at its fastest, for that of an idle GPU slows down. */
+struct gpu_device {
+	std::string name, pci;
+	int major, minor, multiprocessors, bus_bits, copy_engines, clock_khz, memory_clock_khz, pcie_gen = 0, pcie_width = 0;
+	bool integrated, pageable_access;
+	uint64_t memory_bytes, free_bytes;
+};
+
 /* Memory of a device or pinned memory of the host, given back at its end. */
 struct gpu_memory {
 	char *p = nullptr;
@@ -56,12 +64,15 @@ struct gpu_timer {
 	double seconds(); /* waits */
 };
 
+static const int WARM_UPS = 2;
+
 struct calibration {
 	bool quick = false;
 	std::string dir = ".";
 	int device = 0, n_devices = 1; /* the one at hand, which is current */
 	cudaStream_t stream = nullptr; /* on it */
 	gpu_reader reader;
+	std::vector<gpu_device> devices;
 	std::vector<gpu_sample> samples;
 	std::vector<gpu_skipped> skipped;
 
@@ -71,7 +82,7 @@ struct calibration {
 	void skip(const char *part, const std::string &why) { skipped.push_back({part, why}); }
 	void add(gpu_sample s);
 	/* Times fn, which gives work to the stream, by events with the stream kept busy until all is queued, and then by the
-	   host's clock without that. */
+	   host's clock without that; after WARM_UPS calls that are not timed. */
 	void time_queued(gpu_sample &s, int n, const std::function<void()> &fn);
 	/* Times fn by the host's clock around it and the end of its stream, and by events in the same repetition. */
 	void time_waited(gpu_sample &s, int n, const std::function<void()> &fn);

@@ -12,6 +12,7 @@
 #include "hw/cuda/failure.h"
 #include "hw/cuda/gpu_calibrate.h"
 #include "hw/cuda/host_memory.h"
+#include "hw/cuda/host_team.h"
 
 static const uint64_t SMALLEST = 64, LARGEST = (uint64_t)256 << 20, LARGE = (uint64_t)64 << 20;
 /* Small copies are timed so many at once. */
@@ -19,7 +20,8 @@ static const uint64_t AT_ONCE = 32, AT_ONCE_BYTES = (uint64_t)32 << 20;
 static const uint64_t SUBMITS = 256;
 /* Of each thread, twice: beyond its share of any cache. */
 static const size_t LOAD_BYTES = 32 << 20;
-static const int LOAD_WINDOWS = 8, LOAD_COPIES = 10;
+/* Copies of a window: long enough that each thread copies several times in it. */
+static const int LOAD_WINDOWS = 8, LOAD_COPIES = 40;
 
 struct host_block {
 	char *p;
@@ -155,6 +157,10 @@ static void both(calibration &c)
 	way up(n), down(n);
 	gpu_sample s;
 
+	host_fill(from.p, bytes, 6, 0);
+	std::memset(to.p, 0xa5, bytes);
+	gpu_fill(c.stream, out.p, bytes, 7, 0);
+	must(cudaStreamSynchronize(c.stream), "fill memory of a GPU");
 	s.part = "both";
 	s.bytes = bytes;
 	for (int r = 0; r < c.repetitions(8) + 1; r++) {
@@ -180,6 +186,8 @@ static void both(calibration &c)
 		/* Seconds for one copy's bytes, whichever way they went. */
 		s.seconds.push_back((end_s - begin_s) / moved);
 	}
+	if (host_checksum(from.p, bytes) != c.device_checksum(in.p, bytes) || host_checksum(to.p, bytes) != c.device_checksum(out.p, bytes))
+		s.fault = "the checksums of the two ends differ";
 	c.add(s);
 }
 
@@ -187,12 +195,13 @@ static void both(calibration &c)
 
 static void loaded(calibration &c)
 {
-	unsigned threads = std::max(2u, std::thread::hardware_concurrency()) - 1;
+	unsigned threads = std::max(2u, host_processors()) - 1;
 	uint64_t bytes = c.room(LARGE);
 	host_block host(true, bytes);
 	gpu_memory device(false, bytes);
 	std::atomic<bool> stop{false};
 	std::atomic<uint64_t> moved{0};
+	std::atomic<unsigned> ready{0};
 	std::vector<std::thread> others;
 	gpu_sample s, load;
 
@@ -200,6 +209,7 @@ static void loaded(calibration &c)
 	for (unsigned i = 0; i < threads; i++)
 		others.emplace_back([&] {
 			std::vector<char> a(LOAD_BYTES, 1), b(LOAD_BYTES, 2);
+			ready++;
 			while (!stop) {
 				std::memcpy(a.data(), b.data(), a.size());
 				std::swap(a, b);
@@ -217,6 +227,8 @@ static void loaded(calibration &c)
 			t.join();
 	};
 	try {
+		while (ready < threads)
+			std::this_thread::yield();
 		for (int i = 0; i < c.repetitions(LOAD_WINDOWS); i++) {
 			gpu_sample once = s;
 			uint64_t before = moved;
@@ -252,7 +264,7 @@ static void submit(calibration &c)
 		for (uint64_t i = 0; i < SUBMITS; i++)
 			copy_async(c, device.p, host.p, SMALLEST);
 		double took_s = clock_now() - begin_s;
-		bool waited = cudaStreamQuery(c.stream) == cudaSuccess;
+		bool waited = must_unless(cudaStreamQuery(c.stream), cudaErrorNotReady, "copy");
 		must(cudaStreamSynchronize(c.stream), "copy");
 		if (waited)
 			s.fault = "the copies ended while they were submitted: their own time may be in it";
@@ -276,9 +288,8 @@ static void peer(calibration &c)
 		if (other == c.device)
 			continue;
 		must(cudaDeviceCanAccessPeer(&can, c.device, other), "ask for peers");
-		/* Already so after an earlier pair is no failure, but is remembered as one. */
-		if (can && cudaDeviceEnablePeerAccess(other, 0) == cudaErrorPeerAccessAlreadyEnabled)
-			cudaGetLastError();
+		if (can)
+			must_unless(cudaDeviceEnablePeerAccess(other, 0), cudaErrorPeerAccessAlreadyEnabled, "reach another GPU");
 		must(cudaSetDevice(other), "use a GPU");
 		gpu_memory there(false, bytes);
 		must(cudaSetDevice(c.device), "use a GPU");

@@ -15,11 +15,51 @@ static const uint64_t VECTORS_EACH = 4, VECTORS = 32 * VECTORS_EACH;
 static const int FMA_CHAINS = 8, MMA_CHAINS = 2;
 static const double FMA_ROUND = 2.0 * 32 * FMA_CHAINS, MMA_ROUND = 2.0 * 16 * 16 * 16 * MMA_CHAINS;
 static const int LAUNCHES = 1000;
+/* An idle GPU takes some tenths of a second of work to raise the clocks of processor, memory and link. */
+static const double WARM_S = 0.5, WARM_FLOPS = 2e10;
+
+/* ---- failures ---- */
+
+static std::string version_text(int version)
+{
+	return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/* What can be done, where that is known. */
+static std::string advice(cudaError_t rc)
+{
+	int driver = 0;
+
+	switch (rc) {
+	case cudaErrorInsufficientDriver:
+	case cudaErrorUnsupportedPtxVersion:
+	case cudaErrorCallRequiresNewerDriver:
+		if (cudaDriverGetVersion(&driver) != cudaSuccess || !driver)
+			return "; no driver of NVIDIA's can be loaded (libcuda.so.1; in a container: was it given the GPU?)";
+		return "; the driver is for CUDA " + version_text(driver) + ", this program was built with " + version_text(CUDART_VERSION) +
+			": take a newer driver, or build with a toolkit that is no newer than the driver";
+	case cudaErrorNoKernelImageForDevice:
+		return "; this program was built for other GPUs: make cuda CUDA_ARCHS=90 for one of compute capability 9.0";
+	case cudaErrorDevicesUnavailable:
+		return "; another program has the GPU to itself; CUDA_VISIBLE_DEVICES=1,2 would leave out the first";
+	default:
+		return "";
+	}
+}
 
 void must(cudaError_t rc, const char *what)
 {
 	if (rc != cudaSuccess)
-		throw failure(EXIT_FAILED, std::string("cannot ") + what + ": " + cudaGetErrorString(rc));
+		throw failure(EXIT_FAILED, std::string("cannot ") + what + ": " + cudaGetErrorString(rc) + advice(rc));
+}
+
+bool must_unless(cudaError_t rc, cudaError_t but, const char *what)
+{
+	if (rc == but)
+		cudaGetLastError();
+	else
+		must(rc, what);
+	return rc == cudaSuccess;
 }
 
 int gpu_count()
@@ -28,7 +68,7 @@ int gpu_count()
 	cudaError_t rc = cudaGetDeviceCount(&n);
 
 	if (rc != cudaSuccess)
-		throw failure(EXIT_FAILED, std::string("no CUDA device: ") + cudaGetErrorString(rc));
+		throw failure(EXIT_FAILED, std::string("no CUDA device: ") + cudaGetErrorString(rc) + advice(rc));
 	if (n == 0)
 		throw failure(EXIT_FAILED, "no CUDA device: the driver finds none");
 	return n;
@@ -130,13 +170,16 @@ template <class arithmetic> static __global__ void __launch_bounds__(THREADS) re
 	pass(r.latency_ns);
 	__syncthreads();
 	for (uint64_t turn = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32; turn < r.turns; turn += warps) {
-		uint64_t first = turn * VECTORS + lane;
+		uint64_t first = turn * VECTORS + lane, from = r.at + first;
 		uint4 v[VECTORS_EACH];
+		/* A division a turn; a buffer, whole pages, is longer than one. */
+		if (wraps)
+			from %= r.size;
 #pragma unroll
 		for (uint64_t k = 0; k < VECTORS_EACH; k++) {
-			uint64_t i = first + 32 * k, place = r.at + i;
-			if (wraps)
-				place %= r.size;
+			uint64_t i = first + 32 * k, place = from + 32 * k;
+			if (wraps && place >= r.size)
+				place -= r.size;
 			v[k] = i < r.n ? r.base[place] : make_uint4(0, 0, 0, 0);
 			mine += i < r.n;
 		}
@@ -187,6 +230,10 @@ void gpu_reader::open(int device, cudaStream_t stream)
 	must(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "count multiprocessors");
 	must(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_fp32, read_kernel<arithmetic_fp32>, THREADS, 0), "plan a kernel");
 	must(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_tensor, read_kernel<arithmetic_tensor>, THREADS, 0), "plan a kernel");
+	for (double begin_s = clock_now(); clock_now() - begin_s < WARM_S;) {
+		launch(stream, {nullptr, 0, 0, 0, WARM_FLOPS, true, 0, 0}, nullptr, nullptr);
+		must(cudaStreamSynchronize(stream), "run a kernel");
+	}
 	must(cudaEventCreate(&begin), "make an event");
 	must(cudaEventCreate(&end), "make an event");
 	/* The first ones load the program. */

@@ -20,8 +20,7 @@ static void time_reads(calibration &c, gpu_sample &s, const kernel_work &w)
 	c.time_queued(s, c.repetitions(12),
 		[&] { c.reader.launch(c.stream, w, (unsigned long long *)loaded.p, (unsigned *)sink.p); });
 	must(cudaMemcpy(&here, loaded.p, sizeof(here), cudaMemcpyDefault), "read a counter");
-	/* Once to warm up, and once by each clock a repetition. */
-	if (here != w.bytes * (1 + s.seconds.size() + s.other_seconds.size()))
+	if (here != w.bytes * (WARM_UPS + s.seconds.size() + s.other_seconds.size()))
 		s.fault = "the kernel loaded another number of bytes than it should";
 	c.add(s);
 }

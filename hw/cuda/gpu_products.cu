@@ -44,9 +44,11 @@ struct cublas {
 
 	explicit cublas(cudaStream_t stream)
 	{
-		for (const char *name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"})
-			if (!library)
-				library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+		/* A toolkit's folder is not always one that is searched. */
+		for (const char *dir : {"", "/usr/local/cuda/lib64/"})
+			for (const char *name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"})
+				if (!library)
+					library = dlopen((std::string(dir) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
 		if (!library)
 			why = "no libcublas.so can be loaded";
 		else if (find(&create, "cublasCreate_v2") && find(&destroy, "cublasDestroy_v2") &&

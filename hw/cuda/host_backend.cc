@@ -100,7 +100,7 @@ struct host_backend : backend {
 	std::string name() const override { return "host threads in place of a GPU"; }
 	int devices() const override { return 8; }
 
-	uint64_t memory_available(int) const override { return host_memory_available(); }
+	uint64_t memory_available(int) override { return host_memory_available(); }
 
 	char *take(int, bool, uint64_t bytes) override
 	{

@@ -10,7 +10,7 @@
 
 #include "hw/cuda/backend.h"
 
-/* As /proc/meminfo has it; no limit where there is none. */
+/* As /proc/meminfo has it, less a sixteenth (1 GiB at most), without which a machine swaps; no limit where there is none. */
 inline uint64_t host_memory_available()
 {
 	FILE *f = fopen("/proc/meminfo", "re");
@@ -22,7 +22,8 @@ inline uint64_t host_memory_available()
 			break;
 	if (f)
 		fclose(f);
-	return kib ? kib << 10 : UINT64_MAX;
+	uint64_t bytes = kib << 10;
+	return kib ? bytes - (bytes / 16 < (uint64_t)1 << 30 ? bytes / 16 : (uint64_t)1 << 30) : UINT64_MAX;
 }
 
 /* Words of op_pattern; bytes a multiple of 8. */

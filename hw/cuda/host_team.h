@@ -4,8 +4,11 @@
 #ifndef HW_CUDA_HOST_TEAM_H
 #define HW_CUDA_HOST_TEAM_H
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -21,6 +24,20 @@ inline void spin(unsigned i)
 #elif defined(__aarch64__)
 	asm volatile("yield");
 #endif
+}
+
+/* Those that this process may use: of a container whose share is less than the machine, as many as make up its share. */
+inline unsigned host_processors()
+{
+	unsigned n = std::max(1u, std::thread::hardware_concurrency());
+	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+	double quota, period;
+
+	if (f && fscanf(f, "%lf %lf", &quota, &period) == 2 && quota >= 1 && period >= 1)
+		n = (unsigned)std::min((double)n, std::ceil(quota / period));
+	if (f)
+		fclose(f);
+	return n;
 }
 
 static const unsigned TEAM_SPINS = 4000;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,8 @@ static void be_program(const struct cuda_program *p, const char *const *argv, si
 
 	all[0] = p->path;
 	memcpy(all + 1, argv, n * sizeof(*argv));
+	/* One that hangs in its driver would stay, and keep the GPU. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (out < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(complaints, STDERR_FILENO) < 0)
 		_exit(127);
 	execv(p->path, (char *const *)(uintptr_t)all);

@@ -75,6 +75,23 @@ ok 'an unknown line' refused 'weight 0\n' "g.opg:4: unknown line 'weight'"
 ok 'a number that is none' refused 'wait 0 latency=soon\n' "g.opg:4: latency must be a number from 0 to"
 ok 'a dependency on what comes later' refused 'wait 0 after=1\n' 'after: there is no operation 1 above'
 ok 'a place behind the end' refused 'buffer 0 memory=0 bytes=64 role=weights\nunit 0 name=u\ncopy 0 unit=0 from=0 to=0 at=64 bytes=1\n' 'a place behind the end'
+ok "a processor's kernel that reads memory of a GPU" refused 'memory 1 name=gpu0 kind=gpu\ndevice 0 name=cpu0 kind=cpu memory=0\ndevice 1 name=gpu0 kind=gpu memory=1\nbuffer 0 memory=1 bytes=64 role=weights\nunit 0 name=u\nkernel 0 unit=0 device=0 from=0 bytes=64\nstep 1 after=0 tokens=1\nend 2\n' 'reads memory of a GPU'
+# What ends all of a terminal's programs, or a group of them, comes from there and once more from offsim. Together they ask once.
+ends_in_order() { # SIGNAL
+	graph 'wait 0 latency=600e12\nstep 1 after=0 tokens=1\nend 2\n'
+	"$host" execute "$tmp/g.opg" --output "$tmp/times.json" 2>"$tmp/err" &
+	pid=$!
+	until [ -e "$tmp/times.json.$pid.part" ]; do
+		kill -0 "$pid" || return 1
+		sleep 0.05
+	done
+	kill "-$1" "$pid" && kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	[ "$status" = 1 ] && grep -q 'offsim-cuda: interrupted' "$tmp/err" && [ -z "$(ls "$tmp"/times.json* 2>/dev/null)" ]
+}
+ok 'SIGINT and SIGTERM end it in good order' ends_in_order INT
+ok 'so does SIGTERM twice' ends_in_order TERM
 ok 'a drive where no file can be' says 1 'cannot make a file in' "$with" replay scenarios/replay/disk.yaml --on cuda --no-db --dir "$tmp/none"
 
 ok 'no offsim-cuda' says 1 "'make cuda' builds it" env PATH=/usr/bin:/bin "$without" replay scenarios/replay/stream.yaml --on cuda --no-db
@@ -87,6 +104,7 @@ mute() { printf '#!/bin/sh\nexit 0\n' >"$tmp/without/offsim-cuda"; says 2 'raw.j
 ok 'one that writes nothing' mute
 
 ok 'calibrate --raw' "$OFFSIM" calibrate cuda --raw tests/data/cuda/synthetic.json -o "$tmp/p.yaml"
+ok 'the profile names the driver' grep -q '^# Driver: .*NVRM version: none' "$tmp/p.yaml"
 ok 'the profile is a machine' "$OFFSIM" run scenarios/headline.yaml --no-db --set machine="$tmp/p.yaml"
 json() { "$OFFSIM" calibrate cuda --raw tests/data/cuda/synthetic.json --json | grep -q '"gpu0.link.h2d"'; }
 ok 'calibrate --json' json
@@ -94,6 +112,32 @@ cut() { head -c 3000 tests/data/cuda/synthetic.json >"$tmp/cut.json"; says 2 'cu
 ok 'a cut file of samples' cut
 ok '--raw measures nothing' says 2 '--quick does not go with it' "$OFFSIM" calibrate cuda --raw x --quick
 ok 'cuda goes with no other part' says 2 "'cpu' goes not with cuda" "$OFFSIM" calibrate cuda cpu
+
+# All of gpu-check but measuring the machine.
+gpu_check_replays() {
+	mkdir "$tmp/gpu"
+	cat >"$tmp/gpu/offsim" <<-END
+		#!/bin/sh
+		case "\$1 \$2" in
+		'calibrate all') ;;
+		'calibrate cuda') exec "$with" calibrate cuda --raw tests/data/cuda/synthetic.json --machine desktop-rtx4090-ddr5 -o "$tmp/check/machine.yaml" ;;
+		*) exec "$with" "\$@" --repeat 1 --threads 2 ;;
+		esac
+	END
+	chmod +x "$tmp/gpu/offsim"
+	mkdir "$tmp/check" && : >"$tmp/check/host.txt"
+	tests/gpu_check.sh run "$tmp/gpu/offsim" "$tmp/check" >"$tmp/check.txt" 2>"$tmp/err" || { cat "$tmp/check.txt" "$tmp/err"; return 1; }
+	[ "$(grep -c '^[a-z]* *predicted .*, measured .*: ratio' "$tmp/check.txt")" = 5 ] && grep -q 'copy ffn nvme0>gpu0' "$tmp/check/disk.txt" &&
+		grep -q 'copy ffn ram>gpu0' "$tmp/check/stream.txt" && grep -q 'kernel ffn cpu0' "$tmp/check/cpu.txt" &&
+		grep -q 'kernel experts gpu0' "$tmp/check/experts.txt"
+}
+ok 'gpu-check replays five scenarios that differ' gpu_check_replays
+old_nvcc() {
+	printf '#!/bin/sh\necho "Cuda compilation tools, release 11.5, V11.5.119"\n' >"$tmp/nvcc"
+	chmod +x "$tmp/nvcc"
+	says 1 "($tmp/nvcc is of 11.5)" tests/gpu_check.sh have "$tmp/nvcc"
+}
+ok 'an nvcc that is too old' old_nvcc
 
 # The rest needs nvcc: one kind of GPU, for all take minutes.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || :)

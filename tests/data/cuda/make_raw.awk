@@ -46,7 +46,7 @@ BEGIN {
 	# What nobody should use: it disagreed with itself.
 	sample("\"part\": \"read\", \"bytes\": 4294967296, \"fault\": \"1 us one way, 9 us the other\"", 1, 1, 2)
 	print "{\n \"format\": \"offsim-cuda raw 1\",\n \"date\": \"2026-11-30T12:00:00Z\",\n \"host\": \"synthetic\",\n \"ram_bytes\": 137438953472,"
-	print " \"version\": \"0\",\n \"driver\": 13000,\n \"runtime\": 13000,\n \"quick\": false,\n \"devices\": ["
+	print " \"version\": \"0\",\n \"driver\": 13000,\n \"driver_text\": \"NVRM version: none\",\n \"runtime\": 13000,\n \"quick\": false,\n \"devices\": ["
 	print "  {\"index\": 0, \"name\": \"no GPU\", \"sm\": \"9.0\", \"multiprocessors\": 132, \"memory_bytes\": 150754820096, \"free_bytes\": 150000000000,"
 	print "   \"copy_engines\": 3, \"integrated\": false, \"pageable_access\": false, \"pcie_gen\": 5, \"pcie_width\": 16}\n ],"
 	print " \"samples\": [\n" samples "\n ],\n \"skipped\": [\n  {\"part\": \"peer\", \"why\": \"there is one GPU\"}\n ],"
