@@ -4,7 +4,12 @@
 #include <ctime>
 #include <new>
 
+#include <unistd.h>
+
 volatile sig_atomic_t interrupted;
+
+/* What is asked to end and waits for a driver that hangs is ended after so long. */
+static const unsigned END_S = 30;
 
 /* A second one ends the program, but not right behind the first: Ctrl-C, and what ends a whole group of processes, reaches
    offsim as well, which hands it on. */
@@ -13,10 +18,12 @@ static void interrupt(int signal)
 	static volatile time_t first_s;
 	time_t now_s = time(nullptr);
 
-	if (!interrupted)
+	if (!interrupted) {
 		first_s = now_s;
-	else if (now_s > first_s + 1)
+		alarm(END_S);
+	} else if (now_s > first_s + 1) {
 		_Exit(128 + signal);
+	}
 	interrupted = 1;
 }
 
