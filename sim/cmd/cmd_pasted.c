@@ -62,24 +62,17 @@ static const struct program {
 	{{"ds4-bench"}, "ds4", .dialect = DIALECT_DS4_BENCH},
 };
 
-static const char *without_folder(const char *word)
-{
-	const char *slash = strrchr(word, '/');
-
-	return slash ? slash + 1 : word;
-}
-
 /* "python", "python3", "python3.12" */
 static bool is_python(const char *word)
 {
-	const char *name = without_folder(word);
+	const char *name = pasted_without_folder(word);
 
 	return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
 }
 
 static bool begins_with(const struct pasted *p, const char *word)
 {
-	return strcmp(word, "python") == 0 ? is_python(p->argv[0]) : strcmp(word, without_folder(p->argv[0])) == 0;
+	return strcmp(word, "python") == 0 ? is_python(p->argv[0]) : strcmp(word, pasted_without_folder(p->argv[0])) == 0;
 }
 
 static int n_words(const struct program *g)
@@ -97,7 +90,7 @@ static int length(const struct pasted *p, const struct program *g)
 	if (!g->script)
 		return n_words(g);
 	for (int i = n_words(g); i < p->argc; i++)
-		if (strcmp(without_folder(p->argv[i]), g->script) == 0)
+		if (strcmp(pasted_without_folder(p->argv[i]), g->script) == 0)
 			return i + 1;
 	return 0;
 }
@@ -131,7 +124,7 @@ static const struct engine_ops *engine_of_call(const char *text)
 
 static int unknown_program(const struct pasted *p)
 {
-	const char *begin = without_folder(p->argv[0]);
+	const char *begin = pasted_without_folder(p->argv[0]);
 	char two[128];
 	struct suggest s;
 	char near[128];
@@ -141,7 +134,7 @@ static int unknown_program(const struct pasted *p)
 		begin = p->argv[2];
 	for (int i = 1; i < p->argc && is_python(begin); i++)
 		if (p->argv[i][0] != '-')
-			begin = without_folder(p->argv[i]);
+			begin = pasted_without_folder(p->argv[i]);
 	if (is_python(begin))
 		return cmd_usage_error(p->command, "'%s' alone names no engine: behind it stands a script, or -m and a module", begin);
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
@@ -185,14 +178,6 @@ static void append_blanks(struct text *t, size_t n)
 	t->at[t->n] = '\0';
 }
 
-/* A word for the engine's own word splitting. */
-static const char *quoted(struct arena *a, const char *word)
-{
-	if (*word && !strpbrk(word, " \t\n\"'"))
-		return word;
-	return arena_printf(a, strchr(word, '"') ? "'%s'" : "\"%s\"", word);
-}
-
 /* "owner/name:Q5_K_M", as llama.cpp names a file on the hub: the model, and which quantization (without one, its own
    default, by its --help). */
 static void take_hub_file(struct pasted *p)
@@ -211,7 +196,7 @@ static void take_hub_file(struct pasted *p)
 
 /* The words behind the program, as the text of `flags:`. What names the model or the workload is taken out, and blanks
    left where it was. */
-static const char *flags_text(struct pasted *p, int argc, char **argv, enum dialect dialect)
+static char *flags_text(struct pasted *p, int argc, char **argv, enum dialect dialect)
 {
 	static const struct {
 		const char *name;
@@ -242,7 +227,7 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 	append(&text, "");
 	for (int i = 0; i < argc; i++) {
 		const char **field = NULL, *value = NULL;
-		size_t blanks = strlen(quoted(&p->arena, argv[i])) + 1;
+		size_t blanks = strlen(pasted_quoted(&p->arena, argv[i])) + 1;
 		for (size_t k = 0; k < ARRAY_LEN(taken) && !value; k++) {
 			size_t len = strlen(taken[k].name);
 			if (!(taken[k].dialects & (int)dialect) || strncmp(argv[i], taken[k].name, len))
@@ -257,14 +242,25 @@ static const char *flags_text(struct pasted *p, int argc, char **argv, enum dial
 			if (!*field)
 				*field = value;
 			if (i + 1 < argc && value == argv[i + 1])
-				blanks += strlen(quoted(&p->arena, argv[++i])) + 1;
+				blanks += strlen(pasted_quoted(&p->arena, argv[++i])) + 1;
 			append_blanks(&text, blanks);
 			continue;
 		}
-		append(&text, quoted(&p->arena, argv[i]));
+		append(&text, pasted_quoted(&p->arena, argv[i]));
 		append(&text, " ");
 	}
 	return text.at;
+}
+
+/* --numa distribute binds threads and leaves pages alone: where numactl interleaves them, they are as under --numa numactl. In
+   place, as errors say the column. */
+static void interleave(char *flags)
+{
+	static const char distribute[] = "distribute", numactl[] = "numactl   ";
+	char *at = strstr(flags, "--numa");
+
+	if (at && strncmp(at + strlen("--numa") + 1, distribute, strlen(distribute)) == 0)
+		memcpy(at + strlen("--numa") + 1, numactl, strlen(distribute));
 }
 
 /* The model that a call names, and the quantization that dtype= asks for. The engine reads the call again and says what else is
@@ -365,7 +361,7 @@ static const char *take_frontiers(struct pasted *p, int argc, char **argv, const
 	/* What is no number is for the engine to refuse. */
 	long n = strtol(p->generate, NULL, 10);
 	if (*end || tokens < 1 || tokens > 1000000000 || n < 1 || n > 1000000000)
-		return arena_printf(&p->arena, "%s --ctx-alloc %s", flags, quoted(&p->arena, last));
+		return arena_printf(&p->arena, "%s --ctx-alloc %s", flags, pasted_quoted(&p->arena, last));
 	return arena_printf(&p->arena, "%s --ctx-alloc %ld", flags, tokens + n + 1);
 }
 
@@ -432,7 +428,7 @@ int pasted_load(struct pasted *p)
 		if (!g)
 			return unknown_program(p);
 		if (*front.flags && strcmp(g->engine, "llama.cpp") != 0)
-			front = (struct pasted_front){"", front.all, front.all};
+			front = (struct pasted_front){.flags = "", .all = front.all, .passed_over = front.all};
 		if (front.passed_over)
 			fprintf(stderr, "offsim: note: in front of the program, without influence here: %s\n", front.passed_over);
 		int n = length(p, g);
@@ -444,7 +440,10 @@ int pasted_load(struct pasted *p)
 		}
 		for (int i = 0; i < n; i++)
 			col += (int)strlen(p->argv[i]) + 1;
-		flags = flags_text(p, p->argc - n, p->argv + n, g->dialect);
+		char *own = flags_text(p, p->argc - n, p->argv + n, g->dialect);
+		if (front.interleaved)
+			interleave(own);
+		flags = own;
 		if (p->hub)
 			take_hub_file(p);
 		if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))

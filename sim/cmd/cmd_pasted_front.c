@@ -1,7 +1,6 @@
 #include "sim/cmd/cmd_pasted_front.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +12,20 @@ static const struct {
 	{"GGML_CUDA_NO_PINNED", "--no-pinned", false},
 	{"GGML_OP_OFFLOAD_MIN_BATCH", "--op-offload-min", true},
 };
+
+const char *pasted_without_folder(const char *word)
+{
+	const char *slash = strrchr(word, '/');
+
+	return slash ? slash + 1 : word;
+}
+
+const char *pasted_quoted(struct arena *a, const char *word)
+{
+	if (*word && !strpbrk(word, " \t\n\"'"))
+		return word;
+	return arena_printf(a, strchr(word, '"') ? "'%s'" : "\"%s\"", word);
+}
 
 /* The value of an assignment, or NULL; that of a call is Python's. */
 static const char *assigned(const char *word)
@@ -26,6 +39,7 @@ static const char *assigned(const char *word)
 	return *at == '=' && !strchr(at, '(') ? at + 1 : NULL;
 }
 
+/* What is in the value stays in it: blanks and quotes would make other flags of it. */
 static const char *add_variable(const char *flags, const char *word, const char *value, struct arena *a)
 {
 	size_t len = (size_t)(value - 1 - word);
@@ -33,7 +47,7 @@ static const char *add_variable(const char *flags, const char *word, const char 
 	for (size_t i = 0; i < ARRAY_LEN(variables); i++)
 		if (strlen(variables[i].name) == len && strncmp(variables[i].name, word, len) == 0)
 			return arena_printf(a, "%s %s%s%s", flags, variables[i].flag, variables[i].has_value ? " " : "",
-				variables[i].has_value ? value : "");
+				variables[i].has_value ? pasted_quoted(a, value) : "");
 	return NULL;
 }
 
@@ -78,24 +92,34 @@ static int other_option(char **argv, int argc)
 	return argv[0][0] == '-' ? 1 : 0;
 }
 
-static int read_numactl(char **argv, int argc, const char **flag)
+/* A --numa among the program's own words, which takes no second one. */
+static bool says_numa(char **argv, int argc)
 {
-	bool one = true, bound = false, interleaved = false;
+	for (int i = 0; i < argc; i++)
+		if (strcmp(argv[i], "--numa") == 0 || strncmp(argv[i], "--numa=", 7) == 0)
+			return true;
+	return false;
+}
+
+static int read_numactl(char **argv, int argc, const char **flag, bool *spread)
+{
+	bool one = true, interleaved = false;
 	int i = 1, n;
-	const char *nodes;
+	const char *nodes, *bound = NULL;
 
 	for (; i < argc; i += n) {
 		if ((n = option(argv + i, argc - i, 'N', "cpunodebind", &nodes)) ||
 			(n = option(argv + i, argc - i, 'm', "membind", &nodes))) {
-			bound = true;
-			one = one && is_one_node(nodes);
+			one = one && is_one_node(nodes) && (!bound || strcmp(bound, nodes) == 0);
+			bound = nodes;
 		} else if ((n = option(argv + i, argc - i, 'i', "interleave", &nodes))) {
 			interleaved = interleaved || !is_one_node(nodes);
 		} else if (!(n = other_option(argv + i, argc - i))) {
 			break;
 		}
 	}
-	*flag = bound && one && !interleaved ? " --one-socket" : interleaved ? " --numa numactl" : NULL;
+	*spread = interleaved;
+	*flag = interleaved ? says_numa(argv + i, argc - i) ? "" : " --numa numactl" : bound && one ? " --one-socket" : NULL;
 	return i < argc ? i : argc;
 }
 
@@ -111,8 +135,8 @@ int pasted_front(char **argv, int argc, struct pasted_front *front, struct arena
 		if (!flag)
 			passed = passed ? arena_printf(a, "%s, %s", passed, argv[i]) : argv[i];
 	}
-	if (i < argc && strcmp(argv[i], "numactl") == 0) {
-		int n = read_numactl(argv + i, argc - i, &flag);
+	if (i < argc && strcmp(pasted_without_folder(argv[i]), "numactl") == 0) {
+		int n = read_numactl(argv + i, argc - i, &flag, &front->interleaved);
 		front->flags = flag ? arena_printf(a, "%s%s", front->flags, flag) : front->flags;
 		if (!flag)
 			passed = passed ? arena_printf(a, "%s, numactl", passed) : "numactl";

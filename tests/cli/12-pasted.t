@@ -63,6 +63,22 @@ ok 'the two differ' [ "$one" != "$all" ]
 ok 'numactl in front' decodes "$one" numactl --cpunodebind=0 --membind=0 ./llama-server
 ok 'its short options' decodes "$one" numactl -N 1 -m1 ./llama-server
 ok 'interleaved' decodes "$all" numactl --interleave=all llama-server
+ok 'by a path' decodes "$all" /usr/bin/numactl -i all llama-server
+ok 'interleaved, and threads spread by the program' decodes "$all" numactl --interleave=all llama-server --numa distribute
+ok 'both say it' decodes "$all" numactl --interleave=all llama-server --numa numactl
+nodes_apart() { # of two sockets, one for threads and one for memory: not what --one-socket is
+	decodes '[0-9.]*' numactl -N 0 -m 1 llama-server && ! grep -q "decode  *$one tok/s" "$tmp/front" &&
+		grep -q 'without influence here: numactl' "$tmp/front"
+}
+ok 'threads on one socket, memory on the other' nodes_apart
+refuses_words() { # LINE:COL MESSAGE WORD...
+	refused="offsim: command line:$1: $2"
+	shift 2
+	fails 2 "$OFFSIM" predict --machine dual-xeon6454s-rtx4090 --model deepseek-v3 --quant q4_k_m -- "$@" >"$tmp/out" 2>&1
+	grep -qF "$refused" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'a column behind it' refuses_words 1:57 "unknown flag '--foo'" numactl --interleave=all llama-server --numa distribute --foo
+ok 'a value stays one' refuses_words 1:50 "op-offload-min: '3 -ngl 4'" 'GGML_OP_OFFLOAD_MIN_BATCH=3 -ngl 4' llama-server
 ok 'a variable nobody reads is told' decodes '[0-9.]*' CUDA_VISIBLE_DEVICES=0 GGML_CUDA_NO_PINNED=1 llama-server
 ok 'by its name alone' grep -q 'without influence here: CUDA_VISIBLE_DEVICES=0$' "$tmp/front"
 ok 'nothing behind them' sh -c "'$OFFSIM' predict --machine server-h100 -- A=1 numactl -N 0 2>&1 | grep -q 'no program behind'"
