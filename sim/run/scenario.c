@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/suggest.h"
 #include "sim/run/kernels.h"
 #include "sim/trace/popularity.h"
 #include "sim/trace/trace_file.h"
@@ -176,6 +177,17 @@ static const char *beside(const struct yaml_node *node, const struct scenario *s
 	return arena_printf(a, "%.*s/%s", (int)(slash - s->file), s->file, node->text);
 }
 
+/* A fault of a file as a whole, or of its name, is where it is written; one in the file has a place already. */
+static int said_at(const struct yaml_node *at, struct err *err)
+{
+	struct err said = *err;
+
+	if (said.line)
+		return -1;
+	return said.file[0] ? err_at(err, said.code, &at->pos, "%.300s: %s", said.file, said.msg) :
+			      err_at(err, said.code, &at->pos, "%s", said.msg);
+}
+
 static int load_model(struct scenario *s, const struct keys *k, const struct yaml_node *root, struct arena *a,
 	struct err *err)
 {
@@ -183,14 +195,8 @@ static int load_model(struct scenario *s, const struct keys *k, const struct yam
 
 	s->model_name = k->model;
 	if (model_load(beside(node, s, a), k->quant, a, &s->model, err)) {
-		/* A fault in the name or the type is where it is written; one in a file has a place already. */
 		const struct yaml_node *quant = yaml_get(root, "quant");
-		const struct yaml_node *at = quant && strstr(err->msg, "quant") ? quant : node;
-		if (err->file[0] == '\0') {
-			struct err copy = *err;
-			err_at(err, copy.code, &at->pos, "%s", copy.msg);
-		}
-		return -1;
+		return said_at(quant && strstr(err->msg, "quant") ? quant : node, err);
 	}
 	s->quant = s->model->quant;
 	return 0;
@@ -310,16 +316,18 @@ static int load_recorded(struct scenario *s, const struct yaml_node *workload, c
 		if (n != node && n != requests)
 			return err_at(err, ERR_INPUT, &n->key_pos, "'%s' beside 'trace': a recorded workload has its own", n->key);
 	if (otr_open(path, a, &file, err))
-		return -1;
+		return said_at(node, err);
 	bool of_requests = otr_info(file)->kind == OTR_REQUESTS;
 	int rc = of_requests ? load_requests(s, file, keys, node, a, err) : 0;
 	otr_close(file);
-	if (rc || of_requests)
-		return rc;
+	if (rc)
+		return said_at(node, err);
+	if (of_requests)
+		return 0;
 	if (requests)
 		return err_at(err, ERR_INPUT, &requests->key_pos, "the trace holds steps, not requests");
 	if (trace_file_init(t, s->model, path, a, err))
-		return -1;
+		return said_at(node, err);
 	s->recorded = t;
 	s->workload = t->workload;
 	return 0;
@@ -407,7 +415,7 @@ static int load_record(struct scenario *s, const struct yaml_node *routing, cons
 		if (n != node)
 			return err_at(err, ERR_INPUT, &n->key_pos, "'%s' beside 'trace': nothing is drawn then", n->key);
 	if (experts_record_read(beside(node, s, a), s->model, a, &record, err))
-		return -1;
+		return said_at(node, err);
 	s->routing.record = record;
 	s->routing.text = arena_printf(a, "{trace: %s}", keys->trace);
 	s->routing.key = arena_printf(a, "{trace: %016" PRIx64 "}", record->hash);
@@ -424,6 +432,18 @@ static bool has_experts(const struct model *m)
 	return false;
 }
 
+static int unknown_routing(const struct yaml_node *word, struct err *err)
+{
+	struct suggest near;
+	char text[64];
+
+	suggest_init(&near, word->text);
+	suggest_offer(&near, "typical");
+	suggest_offer(&near, "uniform");
+	return err_at(err, ERR_INPUT, &word->pos, "unknown routing '%.100s'; it is 'typical', 'uniform', or a map of "
+		"correlation, zipf, popularity, locality, trace%s", word->text, suggest_text(&near, text, sizeof(text)));
+}
+
 static int load_routing(struct scenario *s, const struct keys *k, struct arena *a, struct err *err)
 {
 	struct scenario_routing *r = &s->routing;
@@ -435,9 +455,7 @@ static int load_routing(struct scenario *s, const struct keys *k, struct arena *
 		keys.zipf = 0;
 	else if (k->routing && !is_word(k->routing, "typical")) {
 		if (k->routing->kind == YAML_SCALAR)
-			return err_at(err, ERR_INPUT, &k->routing->pos,
-				"unknown routing '%.100s'; it is 'typical', 'uniform', or a map of correlation, zipf, popularity, "
-				"locality, trace", k->routing->text);
+			return unknown_routing(k->routing, err);
 		if (param_fill(routing_params, ARRAY_LEN(routing_params), k->routing, "routing", &keys, a, err))
 			return -1;
 		if (s->recorded)
@@ -463,7 +481,7 @@ static int load_routing(struct scenario *s, const struct keys *k, struct arena *
 	if (node) {
 		uint64_t hash;
 		if (popularity_read(beside(node, s, a), s->model, a, &popularity, &hash, err))
-			return -1;
+			return said_at(node, err);
 		law.popularity = &popularity;
 		r->text = routing_canonical(&keys, yaml_flow_text(a, node, false), a);
 		r->key = routing_canonical(&keys, arena_printf(a, "%016" PRIx64, hash), a);

@@ -36,6 +36,15 @@ ok 'unknown model' edited 's/3.2-1b/3.2-1c/' "s.yaml:1:8: unknown model 'llama-3
 ok 'unknown type' edited 's/q8_0/q8_9/' "s.yaml:2:8: unknown quant 'q8_9'; did you mean 'q8_0'?"
 ok 'unknown machine' edited 's/rtx4090/rtx4091/' "s.yaml:3:10: unknown machine 'desktop-rtx4091-ddr5'; did you mean 'desktop-rtx4090-ddr5'?"
 ok 'unknown engine' edited 's/ideal/ideel/' "s.yaml:4:9: unknown engine 'ideel'; did you mean 'ideal'?"
+ok 'unknown routing' edited '$arouting: typcal' "s.yaml:6:10: unknown routing 'typcal'; it is 'typical', 'uniform', or a map of correlation, zipf, popularity, locality, trace; did you mean 'typical'?"
+named() { # SED COLUMN: a file that is not there is missed where it is named
+	good | sed "s/^model.*/model: olmoe-1b-7b/; $1" >s.yaml
+	"$OFFSIM" run s.yaml --no-db 2>&1 | grep -q "^offsim: s.yaml:$2: .*/nonexistent/x.*: No such file or directory$"
+}
+ok 'no such recorded workload' named 's!^workload.*!workload: {trace: /nonexistent/x.otr}!' 5:19
+ok 'no such recorded routing' named '$arouting: {trace: /nonexistent/x.otr}' 6:18
+ok 'no such popularity' named '$arouting: {popularity: /nonexistent/x.json}' 6:23
+ok 'no such model file' named 's!^model.*!model: /nonexistent/x.gguf!' 1:8
 ok 'an engine without flags refuses' edited 's/ideal/ds4/' "s.yaml:4:9: ds4 runs DeepSeek V4, not 'llama-3.2-1b'"
 ok 'no such month' edited 's/ideal/llama.cpp/; $aflags: --build 2025-13' "s.yaml:6:8: flag 'build' must be a year and month such as 2025-04, not '2025-13'"
 ok 'a second buffer that is none' edited 's/ideal/llama.cpp/; $aflags: {ot: "a.*=CPU,b.*=CUDA9"}' \
