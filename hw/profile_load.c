@@ -167,15 +167,30 @@ static int set_threads(const struct profile_layers *l, const struct cpu_raw *raw
 		(unsigned)threads, (unsigned)raw->cores);
 }
 
+/* One that could not be would be left out of account. */
+static int check_fast_clock(const struct profile_layers *l, const struct hw_device *d, struct err *err)
+{
+	const struct yaml_node *own = yaml_get(l->own, "fast_clock");
+	double fast = hw_num_value(&d->fast_clock_hz), all = hw_num_value(&d->clock_hz), alone = hw_num_peak(&d->clock_hz);
+
+	if (!own || !(all > 0) || (fast >= all && !(fast > alone)))
+		return 0;
+	return err_at(err, ERR_INPUT, &own->pos, "%s has a fast_clock of %.3g GHz, which is not between its clock with all cores "
+		"busy and that of one alone, %.3g and %.3g GHz", l->name, fast / 1e9, all / 1e9, alone / 1e9);
+}
+
 /* With other cores than the part's, nobody knows which of them are fast, unless the machine says it too. */
 static int set_fast_cores(struct profile *p, const struct profile_layers *l, const struct cpu_raw *raw,
 	const struct cpu_raw *part, struct hw_device *d, struct err *err)
 {
-	if (!raw->fast_cores || (raw->cores != part->cores && !yaml_get(l->own, "fast_cores")))
-		return 0;
+	const struct yaml_node *own = yaml_get(l->own, "fast_cores"), *clock = yaml_get(l->own, "fast_clock");
+
+	if (!raw->fast_cores || (raw->cores != part->cores && !own))
+		return !clock ? 0 :
+			err_at(err, ERR_INPUT, &clock->key_pos, "%s has no 'fast_cores' that 'fast_clock' could be of", l->name);
 	if (raw->fast_cores > raw->cores)
-		return err_at(err, ERR_INPUT, &l->own->pos, "%s has %u cores, fewer than its %u fast ones", l->name,
-			(unsigned)raw->cores, (unsigned)raw->fast_cores);
+		return err_at(err, ERR_INPUT, own ? &own->pos : &l->own->pos, "%s has %u cores, fewer than its %u fast ones",
+			l->name, (unsigned)raw->cores, (unsigned)raw->fast_cores);
 	d->fast_cores = (unsigned)(raw->fast_cores * raw->sockets);
 	return profile_layered_num(p, l, "fast_clock", UNIT_FREQUENCY, &d->fast_clock_hz, err);
 }
@@ -203,6 +218,7 @@ static int fill_cpu(struct profile *p, const struct profile_layers *l, struct cp
 	if (fill_cpu_bandwidth(p, l, raw->sockets, &d->bandwidth_bytes_s, err) ||
 		profile_flops(p, l, scale, d->flops_s, err) || need_flops(l, d->flops_s, err) ||
 		profile_layered_num(p, l, "clock", UNIT_FREQUENCY, &d->clock_hz, err) ||
+		check_fast_clock(l, d, err) ||
 		profile_layered_num(p, l, "thread_bandwidth", UNIT_BYTES_RATE, &d->thread_bandwidth_bytes_s, err) ||
 		profile_layered_num(p, l, "copy", UNIT_BYTES_RATE, &d->copy_bytes_s, err) ||
 		fill_kernels(p, l, d, err))

@@ -976,8 +976,16 @@ START_TEST(refusals)
 		"gpu0: {part: rtx-4090, link: {h2d_pageable: {points: [[2MiB, 1GB/s], [1MiB, 2GB/s]]}}}\n",
 		2, 70,
 		"'points' must be pairs of size and rate, sizes ascending: [[1MiB, 14GB/s], [4MiB, 17GB/s]]");
-	check_refused(RAM "cpu0: {part: core-i7-12700k, cores: 7, fast_cores: 9}\n", 2, 7,
+	check_refused(RAM "cpu0: {part: core-i7-12700k, cores: 7, fast_cores: 9}\n", 2, 52,
 		"cpu0 has 7 cores, fewer than its 9 fast ones");
+	check_refused(RAM "cpu0: {part: core-i7-12700k, cores: 7, fast_clock: 4.7GHz}\n", 2, 40,
+		"cpu0 has no 'fast_cores' that 'fast_clock' could be of");
+	check_refused(RAM "cpu0: {part: core-i7-12700k, clock: {peak: 5GHz, measured: 3.6GHz}, fast_clock: 5.1GHz}\n", 2, 81,
+		"cpu0 has a fast_clock of 5.1 GHz, which is not between its clock with all cores busy and that of one alone, "
+		"3.6 and 5 GHz");
+	check_refused(RAM "cpu0: {part: core-i7-12700k, clock: {peak: 5GHz, measured: 3.6GHz}, fast_clock: 3.5GHz}\n", 2, 81,
+		"cpu0 has a fast_clock of 3.5 GHz, which is not between its clock with all cores busy and that of one alone, "
+		"3.6 and 5 GHz");
 	check_refused("gpu0: rtx-4090\n", 1, 1,
 		"the machine has no 'ram'; state it, such as ram: {capacity: 64GiB, bandwidth: 70GB/s}");
 	check_refused(RAM, 1, 1, "the machine has neither 'cpu0' nor 'gpu0': nothing can compute");
