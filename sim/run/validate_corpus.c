@@ -128,6 +128,17 @@ static void add_nvlink(struct text *t, const char *gpus)
 	}
 }
 
+/* What is none of these is passed over: then the card's own is as good as any. */
+static bool says_link(const char *link)
+{
+	static const char *const known[] = {"pcie-?", "unified", "nvlink"};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strncmp(link, known[i], strlen(known[i])) == 0)
+			return true;
+	return strncmp(link, "pcie-", 5) == 0 && link[5] >= '1' && link[5] <= '9';
+}
+
 /* "2*rtx-3090+rtx-4090": n cards of a part each; link "pcie-4x16/pcie-4x4" names them one by one, the last for all others. */
 static void add_gpus(struct text *t, const char *gpus, const char *link)
 {
@@ -135,7 +146,7 @@ static void add_gpus(struct text *t, const char *gpus, const char *link)
 
 	if (strcmp(gpus, "none") == 0)
 		return;
-	if (!*link)
+	if (!says_link(link))
 		assume(t, "native link");
 	else if (strstr(link, "-?"))
 		assume(t, "link generation");

@@ -277,6 +277,12 @@ static int order_ranks(uint32_t n, uint64_t seed, uint32_t layer, struct arena *
 	return 0;
 }
 
+/* All alike, or what nobody asked for. */
+static bool is_default(const struct experts_law *law)
+{
+	return !(law->zipf > 0) && !law->popularity && !(law->correlation > 0) && isnan(law->locality);
+}
+
 int experts_new(const struct experts_law *law, const struct model *m, uint64_t seed, struct arena *a,
 	const struct experts **out, struct err *err)
 {
@@ -288,6 +294,9 @@ int experts_new(const struct experts_law *law, const struct model *m, uint64_t s
 			continue;
 		if (l->n_expert_used > l->n_expert || l->n_expert_used == 0)
 			BUG("%u of %u experts", l->n_expert_used, l->n_expert);
+		if (l->n_expert_used > EXPERTS_USED_MAX && l->n_expert_used < l->n_expert && !is_default(law))
+			return err_set(err, ERR_INPUT, "a token uses %u of the %u experts of layer %u; beyond %d only 'uniform' is known",
+				l->n_expert_used, l->n_expert, i, EXPERTS_USED_MAX);
 		if (find_ranks(law, m, i, e, a, &e[i].ranks, err))
 			return -1;
 		if (e[i].ranks->weight && !law->popularity && order_ranks(l->n_expert, seed, i, a, &e[i].number, err))

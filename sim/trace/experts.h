@@ -79,7 +79,8 @@ struct experts {
 };
 
 /* By layer of the model, const, in a. Errors: a locality below b; fewer experts with a weight than a token uses;
-   a popularity of other layers or experts than the model's. */
+   a popularity of other layers or experts than the model's; a law other than all alike or the typical one where a token uses
+   more than EXPERTS_USED_MAX. */
 int experts_new(const struct experts_law *law, const struct model *m, uint64_t seed, struct arena *a,
 	const struct experts **out, struct err *err);
 

@@ -24,6 +24,15 @@ refuses() { # STATUS TEXT ARGUMENT...
 	fails "$status" validate "$@" && grep -qF -e "$text" "$tmp/err" || { cat "$tmp/err"; return 1; }
 }
 
+links() { # a link that is not read is assumed, and told; one that is is not
+	{
+		row read alpha 240 | sed 's/,rtx-3090,,/,rtx-3090,pcie-4x8,/'
+		row misread alpha 240 | sed 's/,rtx-3090,,/,rtx-3090,PCIe 4.0 x8,/'
+	} | corpus
+	validate --json && [ "$(grep -o 'native link' "$tmp/out" | wc -l)" -eq 1 ] || { cat "$tmp/out" "$tmp/err"; return 1; }
+}
+ok 'a link that is not read' links
+
 five() { # on the card about 260 tokens a second, on the CPU about 100
 	{
 		row near alpha 240

@@ -518,9 +518,31 @@ START_TEST(refuses_what_no_draw_can_be)
 }
 END_TEST
 
+/* More than can be drawn: what was asked for would be all alike instead. */
+START_TEST(refuses_a_law_for_more_than_are_drawn)
+{
+	enum { MANY = EXPERTS_USED_MAX + 1 };
+	const struct experts_law asked[] = {law_of(1, NAN), law_of(0, 0.9), {.locality = NAN, .correlation = 0.5}};
+	const struct experts_law alike = law_of(0, NAN);
+
+	arena_init(&arena, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+		const struct experts *e;
+		struct err err = {0};
+		ck_assert_int_eq(experts_new(&asked[i], model_of(1, 2 * MANY, MANY), 1, &arena, &e, &err), -1);
+		assert_err(err, ERR_INPUT, "a token uses 257 of the 514 experts of layer 0; beyond 256 only 'uniform' is known");
+		experts_of(&asked[i], model_of(1, MANY, MANY));
+		if (i != 1)
+			experts_of(&asked[i], model_of(1, 2 * MANY, MANY - 1));
+	}
+	experts_of(&alike, model_of(1, 2 * MANY, MANY));
+	arena_release(&arena);
+}
+END_TEST
+
 TEST_MAIN("experts", chances_are_those_of_draws_one_after_another, chances_sum_to_the_experts_used,
 	draws_follow_their_weights, the_first_of_many_follows_its_weight, what_is_left_is_drawn_by_weight,
 	each_layer_has_its_own_favourites, expected_counts_have_the_right_sums,
 	a_step_has_as_many_distinct_experts_as_the_closed_form, the_locality_is_the_one_asked_for,
 	tokens_of_a_prompt_follow_each_other, any_step_can_be_had_without_the_others, steps_that_differ_are_not_smooth,
-	experts_are_used_as_often_as_counted, reads_counts, refuses_what_no_draw_can_be)
+	experts_are_used_as_often_as_counted, reads_counts, refuses_what_no_draw_can_be, refuses_a_law_for_more_than_are_drawn)
