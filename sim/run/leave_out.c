@@ -415,6 +415,14 @@ static int run(struct fitting *f, struct err *err)
 	return 0;
 }
 
+static bool any_predicted(const struct validate_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->at[i].scored && rows->at[i].status == VALIDATE_OK)
+			return true;
+	return false;
+}
+
 int leave_out_run(const char *path, const struct leave_out_options *o, struct arena *a, struct leave_out *out, struct err *err)
 {
 	struct validate_how how = {0};
@@ -431,6 +439,8 @@ int leave_out_run(const char *path, const struct leave_out_options *o, struct ar
 	if (read_constants(fitted, out, a, err) || validate_read_corpus(path, o->validate, a, &rows, err) ||
 		validate_run_rows(rows.at, rows.n, o->validate, &how, a, err))
 		return -1;
+	if (!any_predicted(&rows))
+		return err_set(err, ERR_INPUT, "'%s' has no row that is scored and can be predicted", path);
 	struct fitting f = {.o = o, .out = out, .row = rows.at, .n_rows = rows.n, .arena = a,
 		.weight = arena_array(a, double, rows.n), .log_ratio = arena_array(a, double, rows.n)};
 	f.slope = arena_alloc_array(a, rows.n, sizeof(*f.slope));

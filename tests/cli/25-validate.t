@@ -136,6 +136,14 @@ one_source() {
 		grep -q '^1 sources left out in turn' "$tmp/out" && grep -q '^llama.cpp *cpu.read .* 50.0% to 50.0%$' "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
 
+nothing_to_fit() { # no rows at all, and one whose batch cannot be
+	fitted cpu.read 30% 100%
+	corpus </dev/null
+	refuses 2 'has no row that is scored and can be predicted' --leave-one-out --fitted "$tmp/fitted.yaml" || return 1
+	row batch alpha 240 | sed 's/,1,512,/,-1,512,/' | corpus
+	refuses 2 'has no row that is scored and can be predicted' --leave-one-out --fitted "$tmp/fitted.yaml"
+}
+
 bad_constants() {
 	cpu_corpus 1 here there
 	fitted cpu.raed 30% 100% && validate --leave-one-out --fitted "$tmp/fitted.yaml" && grep -q "cpu.raed *no row has it; did you mean 'cpu.read'?" "$tmp/out" &&
@@ -206,5 +214,6 @@ ok 'JSON has all rows' refuses 2 '--json has all rows' --json --worst 3
 ok 'a source left out is predicted by the others' left_out
 ok 'groups of one source are left out together' one_source
 ok 'constants that cannot be fitted' bad_constants
+ok 'nothing to fit' nothing_to_fit
 ok 'constants without --leave-one-out' refuses 2 '--fitted is of --leave-one-out' --fitted x.yaml
 finish
