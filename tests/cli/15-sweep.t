@@ -86,7 +86,7 @@ two_at_once() {
 	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/alone.db" >/dev/null || return 1
 	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/two.db" -j 2 --json >"$tmp/first" &
 	"$OFFSIM" sweep "$tmp/wide.yaml" --db "$tmp/two.db" -j 1 --json >"$tmp/second" && wait $! || return 1
-	[ "$(number done)" -eq $((16 * points)) ] && [ "$(number skipped)" -eq $((16 * points)) ] || { cat "$tmp/first" "$tmp/second"; return 1; }
+	[ "$(number "done")" -eq $((16 * points)) ] && [ "$(number skipped)" -eq $((16 * points)) ] || { cat "$tmp/first" "$tmp/second"; return 1; }
 	rows "$tmp/alone.db" >"$tmp/alone.rows"
 	rows "$tmp/two.db" | cmp - "$tmp/alone.rows" && [ ! -e "$tmp/two.db-claims" ]
 }

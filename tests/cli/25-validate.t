@@ -194,7 +194,7 @@ twins() { # named, and both count
 	five && row near beta 90 >>"$tmp/corpus.csv" && validate && grep -q '^5 of 5 rows' "$tmp/out" &&
 		grep -qxF "offsim: note: $tmp/corpus.csv:7: the id 'near' is that of line 2 too; both rows count" "$tmp/err" &&
 		[ "$(wc -l <"$tmp/err")" -eq 1 ] || { cat "$tmp/err"; return 1; }
-	for i in 1 2 3 4 5 6 7 8; do row near beta 90; done | corpus
+	for _ in 1 2 3 4 5 6 7 8; do row near beta 90; done | corpus
 	validate && grep -qxF 'offsim: note: and 2 rows more have the id of another' "$tmp/err"
 }
 
