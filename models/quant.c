@@ -11,15 +11,17 @@
  *	gptq      a 16-bit scale and a b-bit zero a group; an int32 group index an input
  *	          (AutoGPTQ, nn_modules/qlinear/qlinear_cuda.py)
  *	awq       a 16-bit scale and a 4-bit zero a group (AutoAWQ, modules/linear/gemm.py)
- *	nf4, fp4  an f32 scale for 64 values; nf4: that in 8 bits, and an f32 for 256 of them, which is
- *QLoRA's double quantization (bitsandbytes, functional.py, quantize_4bit) int8      an f32 a row and one byte
- *a matrix: LLM.int8. The index of a published Llama-3.1-8B in int8 agrees to the byte f8_e4m3   a scale for
- *the whole tensor, not counted; -channel: an f32 a row; -block128: an f32 for 128 x 128 values (DeepSeek-V3,
- *README_WEIGHTS.md) int4      symmetric, a 16-bit scale for 32 values (Kimi-K2; compressed-tensors,
- *pack-quantized) hqq, mlx  a 16-bit scale and a 16-bit zero a group flexgen   4 bits, 16-bit minimum and
- *scale for 64 values (FlexLLMGen, compression.py); ZeRO-Inference's (DeepSpeed, inference/quantization) and
- *FlexGen's KV cache are alike exl3      any width; 16-bit signs and scales an input and an output (exllamav3,
- *modules/quant/exl3.py)
+ *	nf4, fp4  an f32 scale for 64 values; nf4: that in 8 bits, and an f32 for 256 of them, which is QLoRA's double
+ *	          quantization (bitsandbytes, functional.py, quantize_4bit)
+ *	int8      an f32 a row and one byte a matrix: LLM.int8. The index of a published Llama-3.1-8B in int8 agrees to the
+ *	          byte
+ *	f8_e4m3   a scale for the whole tensor, not counted; -channel: an f32 a row; -block128: an f32 for 128 x 128 values
+ *	          (DeepSeek-V3, README_WEIGHTS.md)
+ *	int4      symmetric, a 16-bit scale for 32 values (Kimi-K2; compressed-tensors, pack-quantized)
+ *	hqq, mlx  a 16-bit scale and a 16-bit zero a group
+ *	flexgen   4 bits, 16-bit minimum and scale for 64 values (FlexLLMGen, compression.py); ZeRO-Inference's (DeepSpeed,
+ *	          inference/quantization) and FlexGen's KV cache are alike
+ *	exl3      any width; 16-bit signs and scales an input and an output (exllamav3, modules/quant/exl3.py)
  */
 #include "models/quant.h"
 
@@ -134,6 +136,16 @@ static const struct width {
 const struct quant_type *quant_at(size_t i)
 {
 	return i < ARRAY_LEN(types) ? &types[i] : quant_ik_at(i - ARRAY_LEN(types));
+}
+
+const struct quant_type *quant_f32(void)
+{
+	return &types[0];
+}
+
+const struct quant_type *quant_f16(void)
+{
+	return &types[1];
 }
 
 const struct quant_type *quant_find(const char *name)

@@ -7,11 +7,12 @@
  *	             link         [copy w_q, pageable]                [copy w_k
  *	             gpu                                  [kernel]
  *
- * What lies in "cpu" or "disk" is computed on the GPU all the same: a hook brings each parameter before its module
- * runs and drops it after, and the host waits for each copy. From disk it comes by way of the page cache. Nothing is prefetched, so copies overlap with nothing. Every
- * operation is launched from Python, which runs ahead of the GPU where nothing is copied; with several devices (before
- * 2023-07 with one, too) each module has a hook, which takes its time whether it brings something or not. The KV cache stays where the layer is executed. What
- * kernels reach is in hw/kernels/accelerate.yaml.
+ * What lies in "cpu" or "disk" is computed on the GPU all the same: a hook brings each parameter before its module runs
+ * and drops it after, and the host waits for each copy. From disk it comes by way of the page cache. Nothing is
+ * prefetched, so copies overlap with nothing. Every operation is launched from Python, which runs ahead of the GPU where
+ * nothing is copied; with several devices (before 2023-07 with one, too) each module has a hook, which takes its time
+ * whether it brings something or not. The KV cache stays where the layer is executed. What kernels reach is in
+ * hw/kernels/accelerate.yaml.
  */
 #include <ctype.h>
 #include <math.h>

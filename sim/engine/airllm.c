@@ -98,7 +98,8 @@ static void fetch(struct airllm *s, double bytes)
 	struct ranks *r = &s->ranks;
 	struct exec *x = r->walk.x;
 
-	s->read = files_read(x, hw_num_value(&s->cost->page_cache_bytes_s), r->walk.step->index, bytes, s->read, s->ahead ? s->used : r->last[0]);
+	s->read = files_read(x, hw_num_value(&s->cost->page_cache_bytes_s), r->walk.step->index, bytes, s->read,
+		s->ahead ? s->used : r->last[0]);
 	op_ref begun = exec_join(x, s->read, r->last[0]);
 	s->used = begun;
 	r->last[0] = exec_copy(x, s->ram, x->placement->rows.spot[0].memory, bytes, false, begun, 0);

@@ -104,6 +104,8 @@ struct llamacpp {
 	bool dense_may, experts_may; /* be multiplied there at all */
 	bool whole;          /* and attention of their layers with them */
 	bool used_only;      /* of experts those that were chosen alone are copied */
+	bool vectors;        /* few rows with experts are multiplied as vectors on a GPU */
+	bool fused;          /* small kernels of a GPU are one */
 	bool graphs;         /* a CUDA graph for each split */
 	bool cpu_worked;     /* this step: on more than the embedding, so that the GPU has several splits */
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
@@ -219,6 +221,8 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->graphs = llamacpp_is_since(s->flags, fork->graphs_from) && (!card || (isdigit((unsigned char)*card) && llamacpp_is_since(s->flags, card)));
 	s->whole = llamacpp_is_since(s->flags, fork->whole_from);
 	s->used_only = llamacpp_is_since(s->flags, fork->used_from);
+	s->vectors = llamacpp_is_since(s->flags, fork->vectors_from);
+	s->fused = llamacpp_is_since(s->flags, fork->fused_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
 	/* GPUs are neighbours in the list of devices. */
 	if (s->gpu >= 0 && s->flags->sm == LLAMACPP_SPLIT_NONE)
@@ -296,7 +300,7 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 
 	if (where.device->kind == HW_DEVICE_GPU && expands(s, type)) {
 		double expanded = bytes * 8 / quant_bits_per_weight(type) * F16_BYTES;
-		type = quant_find("f16");
+		type = quant_f16();
 		work = kernel_multiply(&where, type, bytes + expanded, 0, 1, COST_TOGETHER);
 		after = exec_kernel(x, device, &work, after, 0);
 		bytes = expanded;
@@ -383,7 +387,7 @@ static void multiply_there(struct llamacpp *s, enum model_group group, const str
 {
 	const struct hw_machine *hw = s->chain.x->placement->machine;
 	int gpu = hw->devices[s->gpu].memory;
-	const struct quant_type *f32 = quant_find("f32");
+	const struct quant_type *f32 = quant_f32();
 	double crossing[2], n = crossing_rows(s, group, crossing) * share_of_group;
 
 	s->chain.last = exec_wait(s->chain.x, n * 2 * hw_num_value(&s->cost->copy_submit_s), s->chain.last);
@@ -425,10 +429,7 @@ static void page_in(struct llamacpp *s, enum model_group group, int ram, double 
 /* Times that a GPU reads the experts that are hit, of which each row uses its own. */
 static double expert_reads(const struct llamacpp *s, double hits, double uses)
 {
-	bool vectors = s->chain.step->n_tokens <= EXPERT_VECTOR_ROWS && s->fork->vectors_from &&
-		llamacpp_is_since(s->flags, s->fork->vectors_from);
-
-	return vectors ? uses / hits : 1;
+	return s->vectors && s->chain.step->n_tokens <= EXPERT_VECTOR_ROWS ? uses / hits : 1;
 }
 
 /* Interleaved types that GPUs have kernels for (ik_llama.cpp's pull requests 461, 462, 492 and 494). */
@@ -508,7 +509,7 @@ static void move_rows(struct llamacpp *s, int device, int layer, double share)
 	struct exec *x = s->chain.x;
 	const struct model *m = x->placement->model;
 	const struct model_layer *l = &m->layers[layer];
-	double inner = 0, passes = llamacpp_is_since(s->flags, s->fork->fused_from) ? 3 : 5;
+	double inner = 0, passes = s->fused ? 3 : 5;
 
 	for (int i = 0; i < l->n_tensors; i++) {
 		const struct model_tensor *t = &m->tensors[l->first_tensor + i];
@@ -519,7 +520,7 @@ static void move_rows(struct llamacpp *s, int device, int layer, double share)
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
 	double bytes = 3 * beyond_cache(where.device, rows * 2 * inner * F32_BYTES) +
 		passes * beyond_cache(where.device, rows * m->hidden * F32_BYTES);
-	struct platform_work work = kernel_multiply(&where, quant_find("f32"), share * bytes, 0, 0, COST_TOGETHER);
+	struct platform_work work = kernel_multiply(&where, quant_f32(), share * bytes, 0, 0, COST_TOGETHER);
 	if (bytes > 0)
 		s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 }
@@ -606,7 +607,7 @@ static void unpack(struct llamacpp *s, const struct kernel_place *where, int dev
 	double bytes = made * (2 * F32_BYTES + F16_BYTES) + l->mla_dim_k * 2 * F16_BYTES + (l->mla_dim_k + l->mla_dim_v) * F16_BYTES;
 	struct platform_work work;
 
-	work = kernel_multiply(where, quant_find("f16"), (double)(read->kv_tokens + read->tokens) * l->n_head * bytes, flops,
+	work = kernel_multiply(where, quant_f16(), (double)(read->kv_tokens + read->tokens) * l->n_head * bytes, flops,
 		UNPACK_NODES, COST_TOGETHER);
 	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
 }
@@ -643,7 +644,7 @@ static bool attended_on_gpus(const struct llamacpp *s, const struct model_layer 
 static void write_scores(struct llamacpp *s, const struct kernel_place *where, int device, const struct model_layer *l,
 	double rows, double entries)
 {
-	struct platform_work work = kernel_multiply(where, quant_find("f32"),
+	struct platform_work work = kernel_multiply(where, quant_f32(),
 		rows * entries * l->n_head * hw_num_value(&s->cost->scores), 0, 2, COST_TOGETHER);
 
 	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
@@ -653,11 +654,12 @@ static void write_scores(struct llamacpp *s, const struct kernel_place *where, i
 static bool attention_streams(const struct llamacpp *s, int layer)
 {
 	const struct placement *p = s->chain.x->placement;
+	const struct model_layer *l = &p->model->layers[layer];
 
-	for (int i = 0; i < p->model->n_tensors; i++) {
+	for (int i = l->first_tensor; i < l->first_tensor + l->n_tensors; i++) {
 		const struct model_tensor *t = &p->model->tensors[i];
-		if (t->layer == layer && t->group == MODEL_ATTN && model_tensor_is_matrix(t) && streams(s, MODEL_ATTN, t->type) &&
-			p->machine->devices[p->tensor[i].device].kind == HW_DEVICE_CPU)
+		if (t->group == MODEL_ATTN && p->machine->devices[p->tensor[i].device].kind == HW_DEVICE_CPU &&
+			model_tensor_is_matrix(t) && streams(s, MODEL_ATTN, t->type))
 			return true;
 	}
 	return false;
@@ -752,7 +754,8 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 }
 
 static const struct llamacpp_fork mainline = {
-	.first_graphs_from = "2024-05", .graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05", .fit_from = "2025-12",
+	.first_graphs_from = "2024-05", .graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05",
+	.fit_from = "2025-12",
 	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
 	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
 	.delta_from = "2026-04", .fused_from = "2025-10", .fast_from = "2024-04", .vectors_from = "2026-02"};

@@ -86,8 +86,8 @@ static struct bring bring_of(const struct sglang_flags *f)
 		.group_size = f->group_size, .num_in_group = f->num_in_group, .prefetch_step = f->prefetch_step};
 }
 
-/* Room for the cache in host memory, of all GPUs: never less than what the workload has there. */
-static void book_tier(const struct sglang_flags *f, const struct trace_workload *w, int ram, struct placement *p)
+/* Room for the cache in host memory, of all GPUs: by the ratio, no less than what the workload has there. */
+static int book_tier(const struct sglang_flags *f, const struct trace_workload *w, int ram, struct placement *p, struct err *err)
 {
 	int gpu = p->rows.spot[0].memory;
 	double weights = (double)p->ledger.row[gpu].used_bytes[LEDGER_WEIGHTS];
@@ -95,7 +95,11 @@ static void book_tier(const struct sglang_flags *f, const struct trace_workload 
 	double tier = p->rows.n * (f->hicache_gb > 0 ? f->hicache_gb * 1e9 : f->hicache_ratio * (room > 0 ? room : 0));
 	double prefix = (double)kvcache_bytes(p->model, w->depth + w->prompt, w->batch, &p->kv_types);
 
+	if (f->hicache_gb > 0 && tier < prefix)
+		return err_set(err, ERR_INPUT, "flag 'hicache-size': %.3f GB in all, but the workload has %.3f GB there", tier / 1e9,
+			prefix / 1e9);
 	ledger_book(&p->ledger, ram, LEDGER_KV, "tier of the cache", (uint64_t)(tier > prefix ? tier : prefix));
+	return 0;
 }
 
 static int fill(const struct engine_job *job, double offload_gib, struct placement *p, struct arena *a, struct err *err)
@@ -127,9 +131,7 @@ static int fill(const struct engine_job *job, double offload_gib, struct placeme
 		divide_book(p, LEDGER_OVERHEAD, "left free by --mem-fraction-static",
 			dynamic - activations - gpu->reserved_bytes);
 	bring_book(&bring, p);
-	if (f->hicache)
-		book_tier(f, w, ram, p);
-	return 0;
+	return f->hicache ? book_tier(f, w, ram, p, err) : 0;
 }
 
 static bool fits_gpus(const void *ctx, double gib, struct arena *a)

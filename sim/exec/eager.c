@@ -56,7 +56,7 @@ static void run(struct eager *e, struct platform_work work, double kernels)
 {
 	const struct hw_device *d = &e->x->placement->machine->devices[e->gpu];
 
-	work.dtype = platform_dtype(d, quant_find("f16"));
+	work.dtype = platform_dtype(d, quant_f16());
 	work.latency_s = kernels * hw_num_value(&e->cost->gpu_kernel_s);
 	op_ref kernel = exec_kernel(e->x, e->gpu, &work, e->stream, e->host);
 	eager_busy(e, kernels * hw_num_value(&e->cost->host_op_s));

@@ -20,7 +20,7 @@ static struct platform_work on_cpu(const struct kernel_place *k, struct cost_tim
 	const struct hw_device *d = k->device;
 	double dram = hw_num_value(&k->machine->memories[d->memory].bandwidth_bytes_s);
 	double reach = hw_num_value(&d->bandwidth_bytes_s);
-	enum hw_dtype unit = platform_dtype(d, quant_find("f32")); /* any will do: the share is of it */
+	enum hw_dtype unit = platform_dtype(d, quant_f32()); /* any will do: the share is of it */
 
 	if (!(reach > 0 && reach < dram))
 		reach = dram;
@@ -91,7 +91,7 @@ struct platform_work kernel_state(const struct kernel_place *k, double bytes, do
 		struct cost_time time = {.memory_s = early && graph > 0 ? bytes / graph : 2 * bytes / k->team.dram_bytes_s};
 		return on_cpu(k, time, 2 * bytes, flops, nodes);
 	}
-	return on_gpu(k, quant_find("f32"), hw_num_value(&c->gpu_attention), 1, (passes > 0 ? passes : 2) * bytes, flops,
+	return on_gpu(k, quant_f32(), hw_num_value(&c->gpu_attention), 1, (passes > 0 ? passes : 2) * bytes, flops,
 		nodes);
 }
 

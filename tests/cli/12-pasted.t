@@ -81,6 +81,15 @@ ok 'a column behind it' refuses_words 1:57 "unknown flag '--foo'" numactl --inte
 ok 'a value stays one' refuses_words 1:50 "op-offload-min: '3 -ngl 4'" 'GGML_OP_OFFLOAD_MIN_BATCH=3 -ngl 4' llama-server
 ok 'a variable nobody reads is told' decodes '[0-9.]*' CUDA_VISIBLE_DEVICES=0 GGML_CUDA_NO_PINNED=1 llama-server
 ok 'by its name alone' grep -q 'without influence here: CUDA_VISIBLE_DEVICES=0$' "$tmp/front"
+tier() { # GB: a tier of HiCache that holds 8192 tokens of Llama 3.1 8B, which take 1.07 GB
+	"$OFFSIM" predict --machine server-h100 --model llama-3.1-8b --prompt 4096 --depth 4096 -- \
+		python3 -m sglang.launch_server --enable-hierarchical-cache --hicache-size "$1" 2>&1
+}
+ok 'a tier of HiCache that is large enough' tier 1.1
+too_small() {
+	tier 1.07 | grep -q "flag 'hicache-size': 1.070 GB in all, but the workload has 1.074 GB there"
+}
+ok 'and one that is not' too_small
 ok 'nothing behind them' sh -c "'$OFFSIM' predict --machine server-h100 -- A=1 numactl -N 0 2>&1 | grep -q 'no program behind'"
 ok 'an assigned call is a call' place 'device_map=infer_auto_device_map(model)' --quant f16
 ok 'flag of llama-server' sh -c "'$OFFSIM' predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \

@@ -5,25 +5,13 @@
 #include "base/rng.h"
 #include "sim/trace/popularity.h"
 #include "sim/trace/trace.h"
+#include "tests/experts_layers.h"
 #include "tests/test.h"
 
 #define UNLIKELY 1e-5 /* of a right program, with these seeds */
 #define SIGMAS 4.4    /* as unlikely */
 
 static struct arena arena;
-
-/* Layers of n_expert, of which a token uses n_used. */
-static struct model *model_of(uint32_t n_layer, uint32_t n_expert, uint32_t n_used)
-{
-	struct model *m = arena_new(&arena, struct model);
-
-	*m = (struct model){.name = "made", .n_layer = n_layer, .layers = arena_array(&arena, struct model_layer, n_layer)};
-	for (uint32_t i = 0; i < n_layer; i++) {
-		m->layers[i].n_expert = n_expert;
-		m->layers[i].n_expert_used = n_used;
-	}
-	return m;
-}
 
 static struct experts_law law_of(double zipf, double locality)
 {
@@ -43,7 +31,7 @@ static const struct experts *zipf_layer(double zipf, uint32_t n_expert, uint32_t
 {
 	struct experts_law law = law_of(zipf, NAN);
 
-	return experts_of(&law, model_of(1, n_expert, n_used));
+	return experts_of(&law, experts_layers(&arena, 1, n_expert, n_used));
 }
 
 /* By expert, its weight. */
@@ -198,7 +186,7 @@ START_TEST(each_layer_has_its_own_favourites)
 {
 	arena_init(&arena, NULL, NULL);
 	struct experts_law law = law_of(0.8, NAN);
-	const struct experts *e = experts_of(&law, model_of(40, 64, 6));
+	const struct experts *e = experts_of(&law, experts_layers(&arena, 40, 64, 6));
 	bool seen[64] = {false};
 	int n = 0;
 	for (int i = 0; i < 40; i++) {
@@ -283,7 +271,7 @@ END_TEST
 static struct trace trace_of(const struct experts_law *law, uint32_t n_expert, uint32_t n_used, uint64_t batch, uint64_t prompt)
 {
 	struct trace_workload w = {.batch = batch, .prompt = prompt, .generate = STEPS};
-	struct model *m = model_of(2, n_expert, n_used);
+	struct model *m = experts_layers(&arena, 2, n_expert, n_used);
 	struct trace t;
 
 	trace_synth_init(&t, m, &w, 0, experts_of(law, m), 3, &arena);
@@ -438,7 +426,7 @@ START_TEST(experts_are_used_as_often_as_counted)
 	static const double *const count[] = {first, second};
 	const struct experts_popularity popularity = {2, n_expert, count};
 	struct experts_law law = {.locality = NAN, .popularity = &popularity};
-	const struct experts *e = experts_of(&law, model_of(2, N, 2));
+	const struct experts *e = experts_of(&law, experts_layers(&arena, 2, N, 2));
 	for (uint32_t i = 0; i < N; i++)
 		assert_close(e[0].ranks->chance[i], 2 * first[i] / sum_of(first, N), 1e-5);
 	ck_assert(e[1].ranks->chance[0] == 0);
@@ -456,7 +444,7 @@ END_TEST
 static void assert_popularity(const char *text, const char *want)
 {
 	char path[32];
-	struct model *m = model_of(3, 4, 2);
+	struct model *m = experts_layers(&arena, 3, 4, 2);
 	struct experts_popularity p;
 	struct err err = {0};
 	uint64_t hash;
@@ -496,7 +484,7 @@ static void assert_refused(const struct experts_law *law, const char *want)
 	const struct experts *e;
 	struct err err = {0};
 
-	ck_assert_int_eq(experts_new(law, model_of(1, 8, 2), 1, &arena, &e, &err), -1);
+	ck_assert_int_eq(experts_new(law, experts_layers(&arena, 1, 8, 2), 1, &arena, &e, &err), -1);
 	assert_err(err, ERR_INPUT, want);
 }
 
@@ -529,13 +517,13 @@ START_TEST(refuses_a_law_for_more_than_are_drawn)
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
 		const struct experts *e;
 		struct err err = {0};
-		ck_assert_int_eq(experts_new(&asked[i], model_of(1, 2 * MANY, MANY), 1, &arena, &e, &err), -1);
+		ck_assert_int_eq(experts_new(&asked[i], experts_layers(&arena, 1, 2 * MANY, MANY), 1, &arena, &e, &err), -1);
 		assert_err(err, ERR_INPUT, "a token uses 257 of the 514 experts of layer 0; beyond 256 only 'uniform' is known");
-		experts_of(&asked[i], model_of(1, MANY, MANY));
+		experts_of(&asked[i], experts_layers(&arena, 1, MANY, MANY));
 		if (i != 1)
-			experts_of(&asked[i], model_of(1, 2 * MANY, MANY - 1));
+			experts_of(&asked[i], experts_layers(&arena, 1, 2 * MANY, MANY - 1));
 	}
-	experts_of(&alike, model_of(1, 2 * MANY, MANY));
+	experts_of(&alike, experts_layers(&arena, 1, 2 * MANY, MANY));
 	arena_release(&arena);
 }
 END_TEST

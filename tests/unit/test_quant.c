@@ -116,6 +116,13 @@ START_TEST(families)
 }
 END_TEST
 
+START_TEST(types_of_the_event_path)
+{
+	ck_assert_ptr_eq(quant_f32(), quant_find("f32"));
+	ck_assert_ptr_eq(quant_f16(), quant_find("f16"));
+}
+END_TEST
+
 /* a row of 4096, as ik_llama.cpp's ggml_row_size has it */
 START_TEST(row_bytes_count)
 {
@@ -159,5 +166,5 @@ START_TEST(checkpoint_formats)
 }
 END_TEST
 
-TEST_MAIN("quant", families, row_bytes_count, checkpoint_formats, sizes_are_ggmls, names_and_ids_are_unique,
+TEST_MAIN("quant", families, types_of_the_event_path, row_bytes_count, checkpoint_formats, sizes_are_ggmls, names_and_ids_are_unique,
 	case_and_other_names, kv_types, unknown_type_names_the_nearest, bytes_of_rows)

@@ -4,21 +4,10 @@
 #include "base/rng.h"
 #include "sim/trace/experts.h"
 #include "sim/trace/experts_record.h"
+#include "tests/experts_layers.h"
 #include "tests/test.h"
 
 static struct arena arena;
-
-static struct model *layers_of(uint32_t n_layer, uint32_t n_expert, uint32_t n_used)
-{
-	struct model *m = arena_new(&arena, struct model);
-
-	*m = (struct model){.name = "made", .n_layer = n_layer, .layers = arena_array(&arena, struct model_layer, n_layer)};
-	for (uint32_t i = 0; i < n_layer; i++) {
-		m->layers[i].n_expert = n_expert;
-		m->layers[i].n_expert_used = n_used;
-	}
-	return m;
-}
 
 static const struct experts *experts_of(const struct experts_law *law, const struct model *m)
 {
@@ -53,14 +42,14 @@ static double typical_distinct(uint32_t n_expert, uint32_t n_used, double tokens
 	struct routing r = typical();
 	struct experts_law law = {.locality = NAN, .typical = &r};
 
-	return distinct(experts_of(&law, layers_of(1, n_expert, n_used)), tokens);
+	return distinct(experts_of(&law, experts_layers(&arena, 1, n_expert, n_used)), tokens);
 }
 
 static double correlated_distinct(double correlation, uint32_t n_expert, uint32_t n_used, double tokens)
 {
 	struct experts_law law = {.locality = NAN, .correlation = correlation};
 
-	return distinct(experts_of(&law, layers_of(1, n_expert, n_used)), tokens);
+	return distinct(experts_of(&law, experts_layers(&arena, 1, n_expert, n_used)), tokens);
 }
 
 /* ---- the law ---- */
@@ -106,7 +95,7 @@ START_TEST(two_experts_by_hand)
 {
 	arena_init(&arena, NULL, NULL);
 	struct experts_law law = {.locality = NAN, .correlation = 0.36};
-	const struct experts *e = experts_of(&law, layers_of(1, 2, 1));
+	const struct experts *e = experts_of(&law, experts_layers(&arena, 1, 2, 1));
 	/* Phi(0.6 x 0.674489750 / 0.8) */
 	assert_close(e->ranks->chance[0], 0.69352518, 1e-6);
 	assert_close(e->ranks->chance[1], 1 - 0.69352518, 1e-6);
@@ -121,7 +110,7 @@ START_TEST(strays_hit_the_rest)
 	none.strays = 0;
 	some.strays = 0.02385;
 	struct experts_law without = {.locality = NAN, .typical = &none}, with = {.locality = NAN, .typical = &some};
-	struct model *m = layers_of(1, 128, 6);
+	struct model *m = experts_layers(&arena, 1, 128, 6);
 	ck_assert_double_lt(distinct(experts_of(&without, m), 1e4), 125);
 	ck_assert_double_gt(distinct(experts_of(&with, m), 1e4), 127.9);
 	assert_close(distinct(experts_of(&with, m), 4), distinct(experts_of(&without, m), 4), 0.02);
@@ -163,7 +152,7 @@ START_TEST(a_recorded_answer_hits_as_many)
 	const char *dir;
 
 	arena_init(&arena, NULL, NULL);
-	struct model *m = layers_of(48, 128, 6);
+	struct model *m = experts_layers(&arena, 48, 128, 6);
 	assert_ok(datadir_find(&arena, &dir, &err), err);
 	assert_ok(experts_record_read(arena_printf(&arena, "%s/scenarios/traces/qwen3-30b-a3b.otr", dir), m, &arena, &r, &err), err);
 	for (uint32_t n = 1; n <= 32; n *= 2)
@@ -198,7 +187,7 @@ START_TEST(the_same_seed_draws_the_same)
 	arena_init(&arena, NULL, NULL);
 	struct routing r = typical();
 	struct experts_law law = {.locality = NAN, .typical = &r};
-	const struct experts *a = experts_of(&law, layers_of(3, 128, 8)), *b = experts_of(&law, layers_of(3, 128, 8));
+	const struct experts *a = experts_of(&law, experts_layers(&arena, 3, 128, 8)), *b = experts_of(&law, experts_layers(&arena, 3, 128, 8));
 	gsl_rng *one = rng_new(2, 5, RNG_TEST), *other = rng_new(2, 5, RNG_TEST);
 	uint32_t x[8], y[8];
 	for (int i = 0; i < 1000; i++) {
@@ -220,7 +209,7 @@ START_TEST(draws_hit_as_many_as_the_chances_say)
 	arena_init(&arena, NULL, NULL);
 	struct routing r = typical();
 	struct experts_law law = {.locality = NAN, .typical = &r};
-	const struct experts *e = experts_of(&law, layers_of(1, 128, 4));
+	const struct experts *e = experts_of(&law, experts_layers(&arena, 1, 128, 4));
 	gsl_rng *rng = rng_new(3, 1, RNG_TEST);
 	uint64_t sum = 0;
 	for (int t = 0; t < TIMES; t++) {
