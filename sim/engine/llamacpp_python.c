@@ -18,7 +18,7 @@ static const struct engine_ignored python_ignored[] = {
 };
 
 static const char *const llama_arguments[] = {"model_path", NULL};
-static const struct python_function python_calls[] = {{"Llama", llama_arguments, NULL, NULL, NULL}};
+static const struct python_function python_calls[] = {{.name = "Llama", .positional = llama_arguments}};
 
 const struct engine_ops engine_llamacpp_python = {
 	.name = "llama-cpp-python",

@@ -20,7 +20,7 @@ static void check(const struct yaml_node *node)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const positional[] = {"", "max_memory", NULL};
-	static const struct python_function functions[] = {{"infer_auto_device_map", positional, NULL, NULL}};
+	static const struct python_function functions[] = {{.name = "infer_auto_device_map", .positional = positional}};
 	const struct err_pos begin = {"fuzz", 1, 1};
 	const struct python_function *f;
 	struct yaml_node *tree = NULL;

@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 static const char *const arguments[] = {"", "max_memory", "names", NULL};
-static const struct python_function functions[] = {{"infer", arguments, NULL, NULL, NULL}, {"load", arguments + 3, NULL, NULL, NULL}};
+static const struct python_function functions[] = {{.name = "infer", .positional = arguments}, {.name = "load", .positional = arguments + 3}};
 static const struct err_pos begin = {"text", 4, 7};
 
 static struct arena a;
