@@ -8,7 +8,7 @@
 
 #define FORMAT "offsim-cuda raw 1"
 #define MAX_FILE_BYTES ((size_t)256 << 20)
-#define MAX_DEVICES 8
+#define MAX_DEVICES 16
 #define MAX_BYTES ((uint64_t)1 << 50)
 /* Below this many bytes a copy is all latency, and a rate without it is noise; a rate by size says something when it is so
    far from that of the largest. */

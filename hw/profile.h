@@ -40,7 +40,7 @@ int profile_resolve(struct profile *p, const struct yaml_node *node, struct yaml
 
 /* Which device a top-level key of a machine stands for; false when it is none ("gpu8", "from"). */
 bool profile_device_key(const char *key, enum hw_part_kind *kind, int *index);
-#define PROFILE_MAX_GPUS 8
+#define PROFILE_MAX_GPUS 16
 #define PROFILE_MAX_DRIVES 8
 
 /* A map node in the arena, and a scalar node, both written at pos. */

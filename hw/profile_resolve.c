@@ -82,11 +82,15 @@ bool profile_device_key(const char *key, enum hw_part_kind *kind, int *index)
 		return true;
 	for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
 		size_t len = strlen(devices[i].stem);
-		if (strncmp(key, devices[i].stem, len) || key[len] < '0' ||
-			key[len] - '0' >= devices[i].max || key[len + 1])
+		int n = 0;
+		if (strncmp(key, devices[i].stem, len) || !key[len] || (key[len] == '0' && key[len + 1]))
 			continue;
+		for (key += len; *key >= '0' && *key <= '9' && n < devices[i].max; key++)
+			n = 10 * n + (*key - '0');
+		if (*key || n >= devices[i].max)
+			return false;
 		*kind = devices[i].kind;
-		*index = key[len] - '0';
+		*index = n;
 		return true;
 	}
 	return false;

@@ -10,7 +10,7 @@
 
 enum ledger_category { LEDGER_WEIGHTS, LEDGER_KV, LEDGER_ACTIVATION, LEDGER_OVERHEAD, LEDGER_CATEGORY_N };
 
-#define LEDGER_MAX_MEMORIES 24
+#define LEDGER_MAX_MEMORIES 32
 
 struct ledger_row {
 	char name[32]; /* memory */

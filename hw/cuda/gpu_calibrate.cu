@@ -18,7 +18,7 @@ static const double AGREE_SHARE = 0.25, AGREE_S = 100e-6;
 /* The stream is kept busy for what submitting took once, twice over, and this; no longer than that, in case it waits. */
 static const double SUBMIT_FIRST_S = 50e-6, SUBMIT_MOST_S = 20e-3;
 /* As many as a profile has. */
-static const int MAX_DEVICES = 8;
+static const int MAX_DEVICES = 16;
 
 static const calibration_part *const tables[] = {copy_parts, memory_parts, product_parts, drive_parts};
 

@@ -14,7 +14,7 @@
 
 #include "sim/engine/engine_table.h"
 
-#define LLAMACPP_MAX_GPUS 8
+#define LLAMACPP_MAX_GPUS PLACE_MAX_ROWS
 #define LLAMACPP_HIDDEN_BYTES 4 /* of an element of a hidden state */
 
 enum { LLAMACPP_SPLIT_LAYER, LLAMACPP_SPLIT_NONE, LLAMACPP_SPLIT_ROW };

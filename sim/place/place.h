@@ -42,7 +42,7 @@ struct place_part {
 
 /* Devices that matrices are divided over, and shares of the rows, cumulated: the last is 1. A divided tensor's spot is that
    of the device that has its inputs and gathers its results. When its memory is none of theirs, all shares lie there. */
-#define PLACE_MAX_ROWS 8
+#define PLACE_MAX_ROWS 16
 
 struct place_rows {
 	int n;

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "models/ledger.h"
 
-#define RESULT_MAX_RESOURCES 96 /* eight GPUs joined to each other, and eight drives: 90 */
+#define RESULT_MAX_RESOURCES 192 /* sixteen GPUs joined to each other, and eight drives: 146 */
 #define RESULT_NAME_MAX 32
 
 enum result_field_id {

@@ -34,6 +34,15 @@ json_keys() {
 	done
 	[ "$(grep -c '^  "' "$tmp/out")" -eq 16 ]
 }
+largest() { # sixteen GPUs joined to each other, each with a link of its own, and eight drives
+	{
+		printf 'model: llama-3.1-70b\nquant: f16\nengine: deepspeed-tp\nflags: {tensor-parallel: 16}\nworkload: {batch: 1, prompt: 64, generate: 2}\n'
+		printf 'machine:\n  ram: {capacity: 1TiB, bandwidth: 238.5GB/s}\n  nvlink: nvlink-4\n'
+		for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo "  gpu$i: h100-sxm-80gb"; done
+		for i in 0 1 2 3 4 5 6 7; do echo "  nvme$i: {capacity: 2TB, read: 3GB/s, write: 1GB/s}"; done
+	} >"$tmp/largest.yaml"
+	"$OFFSIM" run "$tmp/largest.yaml" --no-db >"$tmp/out" && grep -q '^  gpu15.compute ' "$tmp/out" && grep -q '^  nvme7 ' "$tmp/out"
+}
 json_alone() { run --no-db --json 2>/dev/null | head -c 1 | grep -q '{' && run --no-db --json 2>/dev/null | tail -n 1 | grep -qx '}'; }
 nulls() {
 	"$OFFSIM" run tests/golden/no-fit.yaml --json --no-db >"$tmp/out"
@@ -87,6 +96,7 @@ if command -v sqlite3 >/dev/null; then
 fi
 ok 'flags without influence are said' tells 'without influence on time or memory: host, jinja' \
 	run --no-db --set engine=llama.cpp --set 'flags=-ngl 3 --host 0.0.0.0 --jinja'
+ok 'the largest machine runs' largest
 for command in run place sweep hw model flows plot; do
 	ok "$command --help has an example" has 'example:' "$OFFSIM" "$command" --help
 done

@@ -141,7 +141,7 @@ not_run() {
 		row other rtx-4090 '' '' '' '' '' '' petals
 		row typo rtx-4900 '' '' '' ''
 	} | corpus
-	says many skipped 'a machine has 8 GPUs at most, not 24*t4' || return 1
+	says many skipped 'a machine has 16 GPUs at most, not 24*t4' || return 1
 	says blank skipped 'the GPUs are not stated' && says other skipped "engine 'petals' is not modelled" &&
 		[ "$(field typo status)" = error ] && field typo reason | grep -q "unknown gpu part 'rtx-4900'; did you mean"
 }

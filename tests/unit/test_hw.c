@@ -946,7 +946,8 @@ START_TEST(refusals)
 	check_refused("gpu0: zzz\n" RAM, 1, 7, "unknown gpu part 'zzz'; see offsim hw list --parts gpu");
 	check_refused("gpu0: {part: [1]}\n" RAM, 1, 14, "gpu0.part must be the name of a part");
 	check_refused("gpu0: [rtx-4090]\n" RAM, 1, 7, "gpu0 must be a map");
-	check_refused("gpu8: rtx-4090\n" RAM, 1, 1, "unknown key 'gpu8' in machine; did you mean 'gpu0'?");
+	check_refused("gpu16: rtx-4090\n" RAM, 1, 1, "unknown key 'gpu16' in machine; did you mean 'gpu1'?");
+	check_refused("gpu00: rtx-4090\n" RAM, 1, 1, "unknown key 'gpu00' in machine; did you mean 'gpu0'?");
 	check_refused("gpu1: rtx-4090\n" RAM, 1, 1, "there is a gpu1 but no gpu0");
 	check_refused(RAM "gpu0:\n  part: rtx-4090\n  bandwidht: 1GB/s\n", 4, 3,
 		"unknown key 'bandwidht' in gpu0; did you mean 'bandwidth'?");
