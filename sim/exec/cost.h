@@ -96,7 +96,9 @@ struct cost {
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
 	struct hw_num step_old_s;                 /* the same in old builds */
 	struct hw_num request_s;                  /* of a served request, before its first pass and behind it */
+	struct hw_num sequence_old_s;             /* the host between two steps, for each sequence, in old builds */
 	struct hw_num host_block_s;               /* to find a block of the cache by its tokens */
+	struct hw_num host_load_s;                /* to have a sequence's blocks brought, before the pass that runs meanwhile */
 	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
 	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce,
 	   host_memory, helpers. */
