@@ -20,6 +20,7 @@
 
 #include "models/kvcache.h"
 #include "sim/engine/engine_table.h"
+#include "sim/exec/bnb.h"
 #include "sim/exec/files.h"
 #include "sim/exec/kernel.h"
 #include "sim/exec/lower.h"
@@ -45,15 +46,12 @@ static const int group_operations[MODEL_GROUP_N] = {
 	[MODEL_OUTPUT] = 8,
 };
 #define CACHE_OPERATIONS 4
-/* What a hook does before and after its module (hooks.py, AlignDevicesHook: send_to_device over all arguments and results) is
-   about as much Python as so many operations. */
-#define HOOK_OPERATIONS 3
+/* Before transformers 4.36 (pull request 26572) attention was a product, a scaling, a mask, a softmax in 32 bits, a cast and a
+   product, and the rotary embedding looked its cosines up: so many more. Scores went through memory. */
+#define BUILD_SDPA "2023-12"
+#define OLD_OPERATIONS 10
 /* Since when a model on one device has none (pull request 1648). */
 #define BUILD_NO_HOOKS "2023-07"
-/* A linear layer of LLM.int8 beside its product: rows and columns of the input quantized, outliers found and extracted, both
-   sides put into the tensor cores' layout, the result expanded, the outliers' product added
-   (bitsandbytes/autograd/_functions.py, MatMul8bitLt). */
-#define INT8_OPERATIONS 12
 
 enum device_map { MAP_AUTO, MAP_BALANCED, MAP_SEQUENTIAL, MAP_CPU_OFFLOAD };
 static const char *const map_choices[] = {"auto", "balanced", "sequential", "cpu_offload", NULL};
@@ -74,7 +72,8 @@ static const struct param accelerate_flag[] = {
 		"where layers go that fit neither; empty: none may"),
 	PARAM_TEXT(struct accelerate_flags, dtype, "dtype", "", "element type; the scenario's quant is what counts"),
 	PARAM_TEXT(struct accelerate_flags, build, "build", "2026-06",
-		"year and month of the version, not accelerate's own: before " BUILD_NO_HOOKS " modules have hooks on one device too"),
+		"year and month of what is installed: before " BUILD_NO_HOOKS " modules have hooks on one device too, before "
+		BUILD_SDPA " attention no kernel; bitsandbytes changed"),
 	FILES_FLAG(struct accelerate_flags, page_cache),
 };
 
@@ -426,6 +425,8 @@ struct accelerate {
 	struct cost_team team; /* PyTorch runs a thread on each core of the CPU */
 	int ram;
 	bool hooked;           /* modules are */
+	bool old;              /* attention is */
+	struct bnb bnb;
 	op_ref host;           /* what the thread that submits has done */
 };
 
@@ -446,8 +447,10 @@ static void *accelerate_state_new(const struct engine_job *job, const struct pla
 	s->ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
 	s->team = cost_cpu_team(&s->cost->cpu, p->machine,
 		&p->machine->devices[hw_first_device(p->machine, HW_DEVICE_CPU)], 0, COST_UNBOUND);
+	bnb_init(&s->bnb, job->cost, flags->build);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	s->chain.crossing_s = hw_num_value(&s->cost->copy_submit_s);
+	s->old = strcmp(flags->build, BUILD_SDPA) < 0;
 	s->hooked = is_dispatched(p) || strcmp(flags->build, BUILD_NO_HOOKS) < 0;
 	return s;
 }
@@ -487,6 +490,20 @@ static struct kernel_place on_device(const struct accelerate *s, int device)
 	return (struct kernel_place){s->cost, hw, &hw->devices[device], s->team, true};
 }
 
+/* So many times, what it has launched so far is done. */
+static void wait_for_gpu(struct accelerate *s, double times)
+{
+	s->host = exec_wait(s->chain.x, times * hw_num_value(&s->cost->gpu_sync_s),
+		exec_join(s->chain.x, s->host, s->chain.last));
+}
+
+static void expand(struct accelerate *s, int device, double bytes, double params)
+{
+	struct platform_work work = bnb_expand(&s->bnb, bytes, params);
+
+	launch(s, device, &work);
+}
+
 static void run_group(void *state, const struct place_group *g, enum model_group group, double share,
 	double flops_per_param, double times)
 {
@@ -503,12 +520,18 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 		if (part->spot.mode == PLACE_STREAMED)
 			fetch(s, part, hw->devices[device].memory, group == MODEL_EMBED ? (double)part->bytes : bytes,
 				part->n_tensors * times);
-		double beside = (s->hooked ? HOOK_OPERATIONS : 0) +
-			(strcmp(part->type->name, "bnb-int8") == 0 ? INT8_OPERATIONS : 0);
-		submit(s, device, operations + beside * part->n_tensors * times);
+		double n = part->n_matrices * times, params = (double)part->params;
+		struct bnb_layer bnb = bnb_layer(&s->bnb, part->type, flops_per_param / 2 / share);
+		if (bnb.waits)
+			wait_for_gpu(s, n);
+		double hooks = s->hooked ? part->n_tensors * times * hw_num_value(&s->cost->hook_operations) : 0;
+		submit(s, device, operations + bnb.operations * n + hooks);
+		if (bnb.expands)
+			expand(s, device, bytes, params * share);
 		struct kernel_place where = on_device(s, device);
-		struct platform_work work = kernel_multiply(&where, part->type, bytes, flops_per_param * (double)part->params,
-			operations, COST_TOGETHER);
+		struct platform_work work = kernel_multiply(&where, bnb.expands ? quant_f16() : part->type,
+			bnb.expands ? HIDDEN_ELEMENT_BYTES * params * share : bytes, flops_per_param * params, operations,
+			COST_TOGETHER);
 		launch(s, device, &work);
 	}
 }
@@ -522,13 +545,15 @@ static void run_attention(void *state, const struct trace_access *read)
 	const struct place_spot *kv = &p->kv[read->layer];
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	struct kernel_place where = on_device(s, kv->device);
+	double scores = s->old ? (double)read->tokens * (double)read->kv_tokens / (double)s->chain.step->n_sequences * l->n_head : 0;
+	int operations = CACHE_OPERATIONS + (s->old ? OLD_OPERATIONS : 0);
 	/* DynamicCache concatenates: what is held is read and written before it is read again. */
-	struct platform_work work = kernel_attention(&where, l, &p->kv_types, 3 * entry * (double)read->kv_tokens,
-		read->kv_pairs, (double)read->tokens);
+	struct platform_work work = kernel_attention(&where, l, &p->kv_types,
+		3 * entry * (double)read->kv_tokens + scores * hw_num_value(&s->cost->scores), read->kv_pairs, (double)read->tokens);
 
-	work.latency_s *= CACHE_OPERATIONS;
+	work.latency_s *= operations;
 	lower_move_to(&s->chain, kv->device);
-	submit(s, kv->device, CACHE_OPERATIONS);
+	submit(s, kv->device, operations);
 	launch(s, kv->device, &work);
 }
 

@@ -8,6 +8,8 @@
  * A dynamic cache is concatenated: what is held is read and written before it is read again. What kernels reach is in
  * hw/kernels/pytorch.yaml.
  */
+#include <string.h>
+
 #include "models/kvcache.h"
 #include "sim/engine/divide.h"
 #include "sim/exec/ranks.h"
@@ -26,17 +28,24 @@ static const int group_operations[MODEL_GROUP_N] = {
 	[MODEL_OUTPUT] = 8,
 };
 #define CACHE_OPERATIONS 4
+/* Before 4.36 (pull request 26572) attention was a product, a scaling, a mask, a softmax in 32 bits, a cast and a product, and
+   the rotary embedding looked its cosines up: so many operations more. Scores went through memory. */
+#define BUILD_SDPA "2023-12"
+#define OLD_OPERATIONS 10
 
 static const char *const caches[] = {"dynamic", "static", NULL};
 enum { CACHE_DYNAMIC, CACHE_STATIC };
 
 struct transformers_flags {
 	int cache;
+	const char *build;
 };
 
 static const struct param transformers_flag[] = {
 	PARAM_CHOICE(struct transformers_flags, cache, "cache_implementation", "dynamic", caches,
 		"dynamic: grows by concatenation; static: allocated once"),
+	PARAM_TEXT(struct transformers_flags, build, "build", "2026-06",
+		"year and month of what is installed: attention has a kernel from " BUILD_SDPA " on, and bitsandbytes changed"),
 };
 
 static const struct engine_ignored transformers_ignored[] = {
@@ -49,7 +58,9 @@ static int transformers_place(const struct engine_job *job, struct placement *p,
 	const struct trace_workload *w = &job->trace->workload;
 	uint64_t rows = w->batch * (w->prompt ? w->prompt : 1);
 
-	if (divide_init(p, job, 1, "", a, err))
+	const struct transformers_flags *f = job->flags;
+
+	if (engine_check_build(f->build, err) || divide_init(p, job, 1, "", a, err))
 		return -1;
 	p->kv_types = *KVCACHE_SAME(quant_find("f16"));
 	p->kv_sequences = w->batch;
@@ -66,17 +77,25 @@ static int transformers_place(const struct engine_job *job, struct placement *p,
 struct transformers {
 	const struct cost *cost;
 	struct ranks ranks;
+	struct bnb bnb;
 };
 
 static void *transformers_state_new(const struct engine_job *job, const struct placement *p, struct arena *a)
 {
 	const struct transformers_flags *f = job->flags;
 	struct transformers *s = arena_new(a, struct transformers);
+	bool old = strcmp(f->build, BUILD_SDPA) < 0;
+	struct cost *cost = cost_copy(job->cost, a);
 
-	s->cost = job->cost;
-	ranks_init(&s->ranks, job->cost, p);
+	if (old)
+		cost->gpu_attention = cost->gpu_attention_old;
+	s->cost = cost;
+	ranks_init(&s->ranks, cost, p);
+	bnb_init(&s->bnb, job->cost, f->build);
+	s->ranks.bnb = &s->bnb;
 	s->ranks.nodes = group_operations;
-	s->ranks.attention_nodes = CACHE_OPERATIONS;
+	s->ranks.attention_nodes = CACHE_OPERATIONS + (old ? OLD_OPERATIONS : 0);
+	s->ranks.scores = old ? hw_num_value(&cost->scores) : 0;
 	s->ranks.one_by_one = true;
 	s->ranks.each_expert = true;
 	s->ranks.cache_passes = f->cache == CACHE_DYNAMIC ? 3 : 1;

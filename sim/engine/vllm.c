@@ -37,6 +37,7 @@
 #define BUILD_LEAN_HOST "2024-09"
 #define BUILD_PIECES "2025-03"
 #define BUILD_UVA "2025-04"
+#define BUILD_LATE_LOADS "2026-09"
 /* Between two pieces: the graph before ends and that behind is launched, keys and values are stored, attention is given its
    metadata and launched, its result is handed on. */
 #define PIECE_OPERATIONS 6
@@ -88,7 +89,8 @@ static const struct param vllm_flag[] = {
 		"VLLM_WEIGHT_OFFLOADING_DISABLE_UVA=1: layers are copied before they run"),
 	PARAM_TEXT(struct vllm_flags, build, "build", "2026-06",
 		"year and month of the version, not vLLM's own: graphs from " BUILD_GRAPHS ", of prompts from " BUILD_PIECES
-		", less work of the host from " BUILD_LEAN_HOST ", UVA from " BUILD_UVA " on"),
+		", less work of the host from " BUILD_LEAN_HOST ", UVA from " BUILD_UVA ", loads of the cache behind a pass's launch "
+		"from " BUILD_LATE_LOADS " on"),
 	PARAM_FLAG(struct vllm_flags, eager, "enforce-eager", "no", "no CUDA graphs: the host launches each kernel"),
 	PARAM_REAL(struct vllm_flags, utilization, "gpu-memory-utilization", UNIT_FRACTION, "0.9", 0.01, 1,
 		"share of each GPU's memory that may be used"),
@@ -396,7 +398,7 @@ static double cache_bytes(const struct placement *p, double n)
 }
 
 /* Prefixes of the sequences whose first rows are in this step: block after block, on a stream of their own. What this step
-   waits for. */
+   waits for. Loads are handed over before a pass is launched (start_load_kv in pre_forward), until pull request 53333. */
 static op_ref load_prefixes(struct vllm *s, struct exec *x, const struct trace_step *step, op_ref arrived)
 {
 	const struct placement *p = x->placement;
@@ -415,7 +417,10 @@ static op_ref load_prefixes(struct vllm *s, struct exec *x, const struct trace_s
 			*last, 0);
 		all = exec_join(x, all, *last);
 	}
-	return exec_wait(x, s->step_s, all);
+	all = exec_wait(x, s->step_s, all);
+	if (is_before(s->flags, BUILD_LATE_LOADS))
+		all = exec_join(x, all, exec_wait(x, (double)n * hw_num_value(&s->cost->host_load_s), x->step_end));
+	return all;
 }
 
 static void store_new(struct vllm *s, struct exec *x, const struct trace_step *step, op_ref after)
@@ -442,7 +447,8 @@ static int vllm_lower(struct exec *x, void *state, const struct trace_step *step
 	if (offloads)
 		store_new(s, x, step, *last);
 	/* Token numbers come back to the host, which schedules the next step. */
-	*last = exec_wait(x, hw_num_value(&s->cost->gpu_sync_s) + s->step_s, *last);
+	double each_s = is_before(s->flags, BUILD_LEAN_HOST) ? hw_num_value(&s->cost->sequence_old_s) : 0;
+	*last = exec_wait(x, hw_num_value(&s->cost->gpu_sync_s) + s->step_s + (double)step->n_sequences * each_s, *last);
 	return 0;
 }
 

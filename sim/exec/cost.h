@@ -81,6 +81,7 @@ struct cost {
 	struct hw_num gpu_early_experts;          /* of that in old builds, on this card; 0: all */
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
+	struct hw_num gpu_attention_old;          /* the same before PyTorch had a kernel for it */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	const char *gpu_graphs_from;              /* YYYY-MM of builds with CUDA graphs on this card, "never"; NULL: all */
 	struct hw_num gpu_early_kernel_s;         /* the same before an engine fused them; 0: as now */
@@ -95,11 +96,17 @@ struct cost {
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
 	struct hw_num step_old_s;                 /* the same in old builds */
 	struct hw_num request_s;                  /* of a served request, before its first pass and behind it */
+	struct hw_num sequence_old_s;             /* the host between two steps, for each sequence, in old builds */
 	struct hw_num host_block_s;               /* to find a block of the cache by its tokens */
+	struct hw_num host_load_s;                /* to have a sequence's blocks brought, before the pass that runs meanwhile */
 	struct cost_cpu cpu;                      /* of an engine that computes there; else nothing but zeros */
 	/* Groups that not every engine has, 0 where the file does not: eager, files, zero_copy, reduce,
 	   host_memory, helpers. */
 	struct hw_num host_op_s;                  /* the host's part of one operation, where it launches one by one */
+	struct hw_num hook_operations;            /* what a hook around a module takes, of these */
+	/* Linear layers that bitsandbytes has quantized: operations of the host for each beside the product, of LLM.int8 and
+	   before 0.45, of 4 bits with one row and where they are expanded; values expanded for each FLOP in 32 bits. */
+	struct hw_num bnb_int8, bnb_int8_old, bnb_4bit, bnb_expand_host, bnb_expand;
 	struct hw_num layer_s;                    /* the host between two layers */
 	struct hw_num zero_copy_pcie, zero_copy_c2c; /* share of the link's rate that loads of a kernel reach */
 	struct hw_num zero_copy_remote;           /* the same of what copies reach of memory on another socket */

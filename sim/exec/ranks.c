@@ -139,14 +139,30 @@ static double far_share(const struct ranks *r, int i, int from)
 	return hw_num_value(pcie ? &r->cost->zero_copy_pcie : &r->cost->zero_copy_c2c);
 }
 
+/* What bitsandbytes does in a part's linear layers before their products. */
+static void prepare(struct ranks *r, int i, const struct place_part *part, const struct bnb_layer *bnb, double share,
+	double times)
+{
+	struct exec *x = r->walk.x;
+
+	if (bnb->waits)
+		r->host = exec_wait(x, part->n_matrices * times * hw_num_value(&r->cost->gpu_sync_s),
+			exec_join(x, r->host, r->last[i]));
+	submit(r, bnb->operations * part->n_matrices * times);
+	if (!bnb->expands)
+		return;
+	struct platform_work work = bnb_expand(r->bnb, (double)part->bytes * share, (double)part->params * share);
+	r->last[i] = exec_kernel(x, r->device[i], &work, r->last[i], r->host);
+}
+
 static void multiply(struct ranks *r, int i, const struct place_part *part, enum model_group group, double share,
-	double flops_per_param, double nodes)
+	double flops_per_param, double nodes, bool expanded)
 {
 	struct exec *x = r->walk.x;
 	struct kernel_place where = on_rank(r, i);
-	double bytes = (double)part->bytes * share;
-	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops_per_param * (double)part->params,
-		nodes, COST_TOGETHER);
+	double params = (double)part->params, bytes = expanded ? HIDDEN_ELEMENT_BYTES * params : (double)part->bytes;
+	struct platform_work work = kernel_multiply(&where, expanded ? quant_f16() : part->type, bytes * share,
+		flops_per_param * params, nodes, COST_TOGETHER);
 	op_ref ready = exec_join(x, r->host, r->arrived[i]);
 
 	if (part->spot.mode != PLACE_ZERO_COPY) {
@@ -183,7 +199,12 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	submit(r, r->one_by_one ? nodes : 0);
 	for (int k = 0; k < g->n; k++) {
 		int i = rank_of(r, g->part[k].spot.device);
-		multiply(r, i, &g->part[k], group, share, flops_per_param, seen[i] ? 0 : nodes);
+		struct bnb_layer bnb = {0};
+		if (r->bnb) {
+			bnb = bnb_layer(r->bnb, g->part[k].type, flops_per_param / 2 / share);
+			prepare(r, i, &g->part[k], &bnb, share, times);
+		}
+		multiply(r, i, &g->part[k], group, share, flops_per_param, seen[i] ? 0 : nodes, bnb.expands);
 		seen[i] = true;
 	}
 }
@@ -205,7 +226,8 @@ static void run_attention(void *state, const struct trace_access *read)
 	}
 	/* Many rows are attended to by heads, which MLA unpacks; one row by what it keeps. */
 	double flops = unpacked ? 2 * pairs * l->n_head * (l->mla_dim_k + l->mla_dim_v) : model_attention_flops(l, 1, pairs);
-	double bytes = entry * (r->cache_passes * held + (double)read->tokens);
+	double bytes = entry * (r->cache_passes * held + (double)read->tokens) +
+		(double)read->tokens * held / (double)step->n_sequences * l->n_head * r->scores;
 	double share = r->n > 1 ? place_heads_share(l, r->n) : 1;
 	int nodes = r->attention_nodes + (l->mla_dim_k ? r->mla_nodes : 0) + (l->index_heads ? r->index_nodes : 0);
 

@@ -16,7 +16,7 @@
 #ifndef SIM_EXEC_RANKS_H
 #define SIM_EXEC_RANKS_H
 
-#include "sim/exec/cost.h"
+#include "sim/exec/bnb.h"
 #include "sim/exec/lower.h"
 
 /* What an engine does besides; each may be NULL. */
@@ -40,6 +40,8 @@ struct ranks {
 	bool each_expert;     /* experts are computed one after another; else all in one kernel */
 	bool direct;          /* GPUs reach each other over PCIe past host memory */
 	double cache_passes;  /* times the cache is read or written to attend once */
+	double scores;        /* bytes of memory for each score; 0: they stay in the kernel */
+	const struct bnb *bnb; /* whose linear layers quantized ones are; NULL: the kernels' own */
 	const struct ranks_ops *ops;
 	void *engine;
 	double far_bytes[PLACE_MAX_ROWS]; /* by rank: weights that its kernels read over the link */

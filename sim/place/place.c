@@ -80,6 +80,7 @@ static void add_to_part(struct place_group *g, const struct place_spot *spot, co
 	if (bytes > part->bytes)
 		part->type = t->type;
 	part->n_tensors++;
+	part->n_matrices += t->shape[1] > 1;
 	part->params += params;
 	part->bytes += bytes;
 }

@@ -35,7 +35,7 @@ struct place_spot {
 
 struct place_part {
 	struct place_spot spot;
-	uint32_t n_tensors;     /* experts: of one expert */
+	uint32_t n_tensors, n_matrices; /* experts: of one expert; the second without norms and biases */
 	uint64_t params, bytes; /* experts: of all the layer's experts in this part */
 	const struct quant_type *type; /* of its largest tensor */
 };

@@ -60,7 +60,9 @@ const char *validate_gpu_flags(const char *engine, const char *flags, const char
 	if (strcmp(engine, "vllm") == 0)
 		return vllm_flags(flags, kv_dtype, when, a);
 	if (strcmp(engine, "hf-transformers") == 0)
-		return strstr(flags, "full attention") ? "flags: {cache_implementation: static}\n" : "flags: {}\n";
+		return arena_printf(a, "flags: {%s%s%s%s}\n",
+			strstr(flags, "full attention") ? "cache_implementation: static, " : "", *when ? "build: '" : "", when,
+			*when ? "'" : "");
 	if (strcmp(engine, "sequoia") == 0)
 		return strstr(flags, "all layers") ? "flags: {resident-layers: 0}\n" : "flags: {resident-layers: auto}\n";
 	if (strcmp(engine, "ds4") == 0) /* says that all is on the GPU */

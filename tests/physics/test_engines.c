@@ -199,20 +199,42 @@ static double accelerate_s(const char *sets, double host_op_s)
 	return r.value[RESULT_TPOT_S];
 }
 
-/* The thread that submits runs ahead of GPUs that have all they need, with 1 + 40 x 38 + 8 operations and a hook of three for
+/* The thread that submits runs ahead of GPUs that have all they need, with 1 + 40 x 38 + 8 operations and a hook of 0.7 for
    each of 40 x 9 + 3 parameters: it costs time only where it is the slower. Where each copy is waited for it always does. */
 START_TEST(accelerate_runs_ahead_of_the_gpus)
 {
-	static const char away[] = "flags.device_map=cpu_offload", one[] = "machine=server-h100";
+	static const char away[] = "flags.device_map=cpu_offload", one[] = "machine=server-h100 flags.build=2024-01";
 	static const char hooked[] = "machine=server-h100 flags.build=2023-06";
 	double ahead = accelerate_s(NULL, 2.385e-6), still = accelerate_s(NULL, 7.1e-6), behind = accelerate_s(NULL, 71e-6);
-	double operations = 1 + 40 * 38 + 8 + 3 * (40 * 9 + 3);
+	double operations = 1 + 40 * 38 + 8 + 0.7 * (40 * 9 + 3);
 
 	assert_close(still, ahead, 1e-2);
 	assert_close(behind, operations * 71e-6 + 2e-3, 0.02);
-	/* On one device none has a hook; all had, once. */
-	assert_close(accelerate_s(hooked, 71e-6) - accelerate_s(one, 71e-6), 3 * (40 * 9 + 3) * 71e-6, 0.01);
+	/* On one device none has a hook; all had, once, when attention was ten operations more. */
+	assert_close(accelerate_s(hooked, 71e-6) - accelerate_s(one, 71e-6), (0.7 * (40 * 9 + 3) + 10 * 40) * 71e-6, 0.01);
 	ck_assert(accelerate_s(away, 71e-6) > accelerate_s(away, 7.1e-6) + 0.7 * operations * 63.9e-6);
+}
+END_TEST
+
+/* So many operations for each of 40 x 7 linear layers, and what the GPU takes where it is waited for, of 13 GB at less than
+   half of an H100's rate. */
+START_TEST(linear_layers_of_bitsandbytes_cost_the_host)
+{
+	static const char plain[] = "machine=server-h100 flags.build=2024-11";
+	static const struct {
+		const char *sets;
+		double operations, gpu_s;
+	} want[] = {
+		{"machine=server-h100 flags.build=2024-12 quant=bnb-int8", 12, 10e-3},
+		{"machine=server-h100 flags.build=2024-11 quant=bnb-int8", 20, 10e-3},
+		{"machine=server-h100 flags.build=2024-11 quant=bnb-nf4", 2.5, 0},
+	};
+	double without = accelerate_s(plain, 71e-6);
+
+	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+		double more = accelerate_s(want[i].sets, 71e-6) - without, host = 280 * want[i].operations * 71e-6;
+		ck_assert_msg(more > 0.99 * host && more < 1.01 * host + want[i].gpu_s, "%s: %g of %g", want[i].sets, more, host);
+	}
 }
 END_TEST
 
@@ -258,5 +280,5 @@ END_TEST
 TEST_MAIN("engines", llamacpp_decode_computes_where_weights_are, llamacpp_prefill_borrows_the_gpu,
 	llamacpp_few_rows_stay_on_the_cpu, llamacpp_nkvo_attends_on_the_cpu, llamacpp_override_moves_one_group, llamacpp_rows_are_divided, rows_are_booked_where_they_are, rows_use_both_gpus_at_once,
 	one_gpu_of_several,
-	accelerate_brings_each_module, accelerate_runs_ahead_of_the_gpus, no_engine_beats_the_ideal_one, hand_written_max_memory_uses_what_auto_leaves,
+	accelerate_brings_each_module, accelerate_runs_ahead_of_the_gpus, linear_layers_of_bitsandbytes_cost_the_host, no_engine_beats_the_ideal_one, hand_written_max_memory_uses_what_auto_leaves,
 	pageable_copies_cost)

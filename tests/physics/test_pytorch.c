@@ -37,18 +37,47 @@ START_TEST(small_models_wait_for_the_host)
 }
 END_TEST
 
+static double gpu_bytes(const struct result *r)
+{
+	for (int i = 0; i < r->n_resources; i++)
+		if (strcmp(r->resource[i].name, "gpu0") == 0)
+			return r->resource[i].bytes;
+	return 0;
+}
+
 #define DYNAMIC "model: llama-2-7b\nquant: f16\n" MACHINE "engine: hf-transformers\nworkload: {prompt: 0, generate: 2, depth: 30000}\n"
 
 /* Bytes of the cache are moved three times instead of once. */
 START_TEST(a_dynamic_cache_is_copied)
 {
 	struct result grows = run(DYNAMIC, NULL, true), fixed = run(DYNAMIC, "flags.cache_implementation=static", true);
-	double more = 0;
 
-	for (int i = 0; i < grows.n_resources; i++)
-		if (strcmp(grows.resource[i].name, "gpu0") == 0)
-			more = grows.resource[i].bytes - fixed.resource[i].bytes;
-	assert_close(more, 2 * 32 * 2 * 4096 * 2.0 * (30001 + 30002), 1e-9);
+	assert_close(gpu_bytes(&grows) - gpu_bytes(&fixed), 2 * 32 * 2 * 4096 * 2.0 * (30001 + 30002), 1e-9);
+}
+END_TEST
+
+/* More rows than one are multiplied with weights that were written out in 16 bits before, and so was one until 2023-07. */
+START_TEST(four_bits_are_expanded_for_more_than_one_row)
+{
+	static const char text[] = "model: llama-2-7b\nquant: bnb-nf4\n" MACHINE "engine: hf-transformers\n"
+				   "workload: {prompt: 0, generate: 1, depth: 1}\n";
+	struct result one = run(text, NULL, true), early = run(text, "flags.build=2023-06", true);
+	struct result two = run(text, "workload.batch=2", true);
+	double linear = 32 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 11008);
+
+	assert_close(gpu_bytes(&two) - gpu_bytes(&one), 4 * linear, 1e-3);
+	assert_close(gpu_bytes(&early) - gpu_bytes(&one), 4 * linear, 1e-3);
+}
+END_TEST
+
+/* Before transformers 4.36 each score took 24 bytes of memory, of whole squares. */
+START_TEST(scores_went_through_memory)
+{
+	static const char text[] = "model: llama-2-7b\nquant: f16\n" MACHINE "engine: hf-transformers\n"
+				   "workload: {prompt: 512, generate: 1, batch: 2}\n";
+	struct result now = run(text, NULL, true), then = run(text, "flags.build=2023-11", true);
+
+	assert_close(gpu_bytes(&then) - gpu_bytes(&now), 24.0 * 32 * 32 * 2 * 512 * 512, 1e-6);
 }
 END_TEST
 
@@ -139,5 +168,6 @@ START_TEST(fiddler_computes_or_copies)
 END_TEST
 
 TEST_MAIN("pytorch", transformers_has_everything_on_the_gpu, small_models_wait_for_the_host, a_dynamic_cache_is_copied,
+	four_bits_are_expanded_for_more_than_one_row, scores_went_through_memory,
 	sequoia_copies_a_layer_before_it_runs, sequoia_keeps_what_fits, airllm_reads_the_next_file_meanwhile,
 	airllm_is_faster_when_it_reads_ahead, fiddler_computes_or_copies)
