@@ -348,16 +348,20 @@ static const struct {
 	{"build moe-offload=cpu", " --no-op-offload"},
 	{"numactl bind to one socket", " --one-socket"},
 	{"--membind=0", " --one-socket"},
-	{"numactl --interleave", " --numa numactl"},
 };
 static const char *const offload_min[] = {"build moe-offload-min=", "GGML_OP_OFFLOAD_MIN_BATCH="};
 
-/* From the remarks that begin with env, build or numactl, each between semicolons. */
+static const char interleaves[] = "numactl --interleave", binds_threads[] = "--numa distribute";
+
+/* From the remarks that begin with env, build or numactl, each between semicolons. The program's own --numa stands: a remark
+   adds no second one. */
 static void add_remarks(struct text *t, const char *flags)
 {
 	for (size_t i = 0; i < ARRAY_LEN(remarks); i++)
 		if (strstr(flags, remarks[i].written))
 			add(t, "%s", remarks[i].flag);
+	if (strstr(flags, interleaves) && !strstr(flags, "--numa "))
+		add(t, " --numa numactl");
 	for (size_t i = 0; i < ARRAY_LEN(offload_min); i++) {
 		const char *min = strstr(flags, offload_min[i]);
 		if (min)
@@ -365,15 +369,20 @@ static void add_remarks(struct text *t, const char *flags)
 	}
 }
 
-/* The flags alone: without remarks, before or behind. */
+/* The flags alone: without remarks, before or behind. Pages that numactl interleaved stay so where the program spreads its
+   threads. */
 static char *command_line(struct text *t, const char *flags)
 {
-	char *rest = arena_strdup(t->arena, flags), *part;
+	char *rest = arena_strdup(t->arena, flags), *part, *numa;
 
 	while ((part = strsep(&rest, ";"))) {
 		part += strspn(part, " ");
-		if (*part == '-')
-			return part;
+		if (*part != '-')
+			continue;
+		numa = strstr(flags, interleaves) ? strstr(part, binds_threads) : NULL;
+		if (numa)
+			part = arena_printf(t->arena, "%.*s--numa numactl%s", (int)(numa - part), part, numa + strlen(binds_threads));
+		return part;
 	}
 	return arena_strdup(t->arena, "");
 }
