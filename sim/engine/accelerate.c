@@ -484,7 +484,7 @@ static struct kernel_place on_device(const struct accelerate *s, int device)
 {
 	const struct hw_machine *hw = s->chain.x->placement->machine;
 
-	return (struct kernel_place){s->cost, hw, &hw->devices[device], s->team, true};
+	return (struct kernel_place){s->cost, hw, &hw->devices[device], s->team, true, false};
 }
 
 static void run_group(void *state, const struct place_group *g, enum model_group group, double share,

@@ -218,7 +218,7 @@ static op_ref multiply(struct kt *s, int device, enum model_group group, const s
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = {s->cost, x->placement->machine, &x->placement->machine->devices[device], s->team,
-		s->flags->no_graph};
+		s->flags->no_graph, false};
 	struct platform_work work = kernel_multiply(&where, type, bytes, flops, group_nodes[group],
 		group == MODEL_EXPERTS ? COST_EXPERTS : COST_TOGETHER);
 
@@ -352,7 +352,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	lower_move_to(&s->chain, s->gpu[0]);
 	/* Heads are divided, and with them what is read and computed; of MLA's latent cache each GPU reads all. */
 	for (int g = 0; g < s->n_gpus; g++) {
-		struct kernel_place where = {s->cost, p->machine, &p->machine->devices[s->gpu[g]], s->team, s->flags->no_graph};
+		struct kernel_place where = {s->cost, p->machine, &p->machine->devices[s->gpu[g]], s->team, s->flags->no_graph, false};
 		struct platform_work work = kernel_attention(&where, l, &p->kv_types, bytes * place_heads_share(l, s->n_gpus),
 			read->kv_pairs / s->n_gpus, (double)read->tokens);
 		done = exec_join(x, done, exec_kernel(x, s->gpu[g], &work, s->chain.last, 0));

@@ -255,8 +255,9 @@ static struct kernel_place on(const struct llamacpp *s, const struct hw_device *
 
 	if (s->fork->ik && s->chain.step->phase == TRACE_PREFILL)
 		team.workers *= team.even_share;
-	return (struct kernel_place){
-		s->cost, s->chain.x->placement->machine, d, team, s->flags->sm == LLAMACPP_SPLIT_ROW || s->drained};
+	return (struct kernel_place){s->cost, s->chain.x->placement->machine, d, team,
+		s->flags->sm == LLAMACPP_SPLIT_ROW || s->drained,
+		llamacpp_is_since(s->flags, s->fork->rows_from) && !s->cost->gpu_vectors};
 }
 
 /* The share of a team that has work: an expert's output rows are dealt to all threads in equal numbers of blocks, so that
@@ -592,7 +593,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 /* Many rows attend to unpacked heads of a latent cache (-mla 2 and 3). */
 static bool unpacks(const struct llamacpp *s, const struct model_layer *l, double rows)
 {
-	return l->mla_dim_k && s->fork->ik && s->flags->mla >= 2 && rows >= UNPACK_MIN_ROWS &&
+	return l->mla_dim_k && s->fork->ik && llamacpp_mla(s->fork, s->flags) >= LLAMACPP_MLA_LATENT && rows >= UNPACK_MIN_ROWS &&
 		s->chain.x->placement->kv_types.form != KVCACHE_HEADS;
 }
 
@@ -626,12 +627,7 @@ static struct model_layer attended_layer(const struct llamacpp *s, const struct 
 
 static bool is_flash(const struct llamacpp *s)
 {
-	static const char *const on[] = {"on", "1", "yes", "true"};
-
-	for (size_t i = 0; i < ARRAY_LEN(on); i++)
-		if (strcmp(s->flags->fa, on[i]) == 0)
-			return true;
-	return strcmp(s->flags->fa, "auto") == 0 && llamacpp_is_since(s->flags, s->fork->flash_from);
+	return llamacpp_is_flash(s->fork, s->flags);
 }
 
 /* What a backend has no kernels for is computed by the CPU: flash attention with MLA's heads, at first. */
