@@ -53,6 +53,9 @@ struct llamacpp_fork {
 	const char *fast_from;    /* from then on -t counts the fast cores of a hybrid processor alone; NULL: always */
 	const char *delta_from;   /* from then on a step of recurrent state is one operation */
 	const char *fused_from;   /* from then on small kernels of a GPU are fused: norms, routing, gates, sums of experts */
+	const char *expert_graphs_from; /* from then on steps with experts on GPUs alone have CUDA graphs; NULL: always */
+	const char *together_from; /* from then on a GPU has one kernel for all experts of a row, before the host read which they are
+	                              and launched one for each; NULL: always */
 	const char *vectors_from; /* from then on few rows with experts are multiplied as vectors on GPUs; NULL: never */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
 	const char *overrides_pinned_from; /* from then on weights that an override keeps in RAM may be in pinned memory */

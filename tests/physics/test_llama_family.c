@@ -761,6 +761,44 @@ START_TEST(ktransformers_takes_pieces)
 }
 END_TEST
 
+/* Before April 2025 the host read which experts of a row are used, three times a layer, and each had kernels of its own: of
+   eight, seven more for each of three matrices. Steps with experts had no CUDA graphs for four months more. */
+START_TEST(experts_on_gpus_were_launched_one_by_one)
+{
+	double first = 1 / decode("ik_llama.cpp", "-ngl 99 -fa on --build 2025-03", NULL);
+	double later = 1 / decode("ik_llama.cpp", "-ngl 99 -fa on --build 2025-04", NULL);
+	double graphs = 1 / decode("ik_llama.cpp", "-ngl 99 -fa on --build 2025-09", NULL);
+	double layer_s = (first - later) / 48;
+
+	/* 21 kernels of 2.5 and 1.3 us, and three waits of 8. */
+	assert_close(layer_s, 21 * 3.8e-6 + 3 * 8e-6, 0.05);
+	/* Some thirty kernels in each. */
+	ck_assert_msg(later - graphs > 48 * 20 * 1.3e-6 && later - graphs < 48 * 40 * 1.3e-6, "%g", later - graphs);
+	assert_close(decode_of("llama-2-7b", "ik_llama.cpp", "-ngl 99 -fa on --build 2025-03", NULL),
+		decode_of("llama-2-7b", "ik_llama.cpp", "-ngl 99 -fa on --build 2025-09", NULL), 1e-9);
+	ck_assert_double_lt(decode("llama.cpp", "-ngl 99 --build 2025-04", NULL), 0.8 * decode("llama.cpp", "-ngl 99 --build 2025-05", NULL));
+}
+END_TEST
+
+/* Without VNNI the fork has AVX2's kernels alone; llama.cpp has others. AMX's processors multiply many rows at a lower clock. */
+START_TEST(kernels_of_512_bits_want_vnni)
+{
+	static const char *const engines[] = {"ik_llama.cpp", "llama.cpp"}, *const isas[] = {"avx2", "avx512", "avx512_vnni", "amx"};
+	double s[2][4];
+
+	for (int i = 0; i < 8; i++) {
+		char sets[64];
+		snprintf(sets, sizeof(sets), "machine.cpu0.isa=%s", isas[i % 4]);
+		s[i / 4][i % 4] = prompt_s("llama-2-7b\nquant: q4_0", engines[i / 4], "prompt: 512", "-ngl 0 --no-op-offload", sets);
+	}
+	assert_close(s[0][1], s[0][0], 1e-9);
+	ck_assert_double_lt(s[0][2], 0.8 * s[0][0]);
+	ck_assert_double_lt(s[1][1], 0.9 * s[1][0]);
+	for (int i = 0; i < 2; i++)
+		assert_close(s[i][3], s[i][2] / 0.75, 0.1);
+}
+END_TEST
+
 TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, there_were_no_graphs_at_first, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, ktransformers_divides_the_cache, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
@@ -774,4 +812,4 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
 	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu, ik_expands_its_cache, mla_keeps_what_its_flags_say,
-	ktransformers_takes_pieces)
+	ktransformers_takes_pieces, experts_on_gpus_were_launched_one_by_one, kernels_of_512_bits_want_vnni)
