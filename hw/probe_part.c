@@ -249,6 +249,7 @@ int probe_guess_modules(
 		PARAM_COUNT(struct probe_modules_guess, channels, "channels", "2", 1, 128, "of one socket"),
 		PARAM_REAL(struct probe_modules_guess, rate_t_s, "rate", UNIT_TRANSFER_RATE, "3200MT/s", 1e6,
 			1e12, "of one channel"),
+		PARAM_COUNT(struct probe_modules_guess, pcie_gen, "pcie", "0", 0, 6, "generation of its lanes"),
 	};
 	const struct yaml_node *map = cpu ? yaml_get(yaml_get(lib->root, "memory"), cpu) : NULL;
 

@@ -23,6 +23,7 @@ struct probe_modules_guess {
 	const char *type;
 	double rate_t_s;
 	uint64_t channels; /* of one socket */
+	uint64_t pcie_gen; /* of its lanes; 0: no card has a newer one */
 };
 struct probe_cpu_guess {
 	double clock_hz, launch_s, spread, efficiency;

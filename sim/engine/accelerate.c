@@ -487,7 +487,7 @@ static struct kernel_place on_device(const struct accelerate *s, int device)
 {
 	const struct hw_machine *hw = s->chain.x->placement->machine;
 
-	return (struct kernel_place){s->cost, hw, &hw->devices[device], s->team, true};
+	return (struct kernel_place){s->cost, hw, &hw->devices[device], s->team, true, false};
 }
 
 /* So many times, what it has launched so far is done. */

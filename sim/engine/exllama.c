@@ -163,7 +163,7 @@ static op_ref on_cpu(struct exllama *s, const struct place_part *part, double by
 	struct exec *x = s->ranks.walk.x;
 	const struct hw_machine *hw = x->placement->machine;
 	bool few = s->ranks.walk.step->n_tokens < STREAM_MIN_ROWS;
-	struct kernel_place where = {few ? s->few : s->cost, hw, &hw->devices[s->cpu], s->team, false};
+	struct kernel_place where = {few ? s->few : s->cost, hw, &hw->devices[s->cpu], s->team, false, false};
 	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, TENSORS_OF_EXPERT, COST_EXPERTS);
 	double hidden = (double)s->ranks.walk.step->n_tokens * x->placement->model->hidden * HIDDEN_ELEMENT_BYTES;
 	int gpu = hw->devices[s->ranks.device[0]].memory;
@@ -186,7 +186,7 @@ static op_ref streamed(struct exllama *s, const struct place_part *part, double 
 	struct exec *x = r->walk.x;
 	const struct hw_machine *hw = x->placement->machine;
 	struct platform_work stage = {.bytes = 2 * bytes, .dtype = HW_FP32, .read_share = hw_num_value(&s->cost->host_copy)};
-	struct kernel_place where = {s->cost, hw, &hw->devices[r->device[0]], s->team, true};
+	struct kernel_place where = {s->cost, hw, &hw->devices[r->device[0]], s->team, true, false};
 	double batches = ceil(bytes / STAGE_BYTES);
 	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, batches, COST_EXPERTS);
 

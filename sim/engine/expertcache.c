@@ -328,7 +328,7 @@ static op_ref multiply(const struct expertcache *s, int device, const struct pla
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = {
-		s->cost, x->placement->machine, &x->placement->machine->devices[device], s->team, false};
+		s->cost, x->placement->machine, &x->placement->machine->devices[device], s->team, false, false};
 	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, group_nodes[group],
 		group == MODEL_EXPERTS ? COST_ONE_BY_ONE : COST_TOGETHER);
 
@@ -523,7 +523,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	const struct model_layer *l = &p->model->layers[read->layer];
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	struct kernel_place where = {
-		s->cost, p->machine, &p->machine->devices[p->kv[read->layer].device], s->team, false};
+		s->cost, p->machine, &p->machine->devices[p->kv[read->layer].device], s->team, false, false};
 	struct platform_work work = kernel_attention(&where, l, &p->kv_types,
 		entry * (double)(read->kv_tokens + read->tokens), read->kv_pairs, (double)read->tokens);
 

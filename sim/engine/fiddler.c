@@ -117,7 +117,7 @@ static void on_cpu(struct fiddler *s, const struct place_part *part, double byte
 	struct ranks *r = &s->ranks;
 	struct exec *x = r->walk.x;
 	const struct hw_machine *hw = x->placement->machine;
-	struct kernel_place where = {s->cost, hw, &hw->devices[s->cpu], s->team, false};
+	struct kernel_place where = {s->cost, hw, &hw->devices[s->cpu], s->team, false, false};
 	struct platform_work work =
 		kernel_multiply(&where, part->type, bytes * rows_each, flops, TENSORS_OF_EXPERT, COST_TOGETHER);
 	double hidden = (double)r->walk.step->n_tokens * x->placement->model->hidden * HIDDEN_ELEMENT_BYTES;
@@ -132,7 +132,7 @@ static void on_gpu(struct fiddler *s, const struct place_part *part, double byte
 {
 	struct ranks *r = &s->ranks;
 	const struct hw_machine *hw = r->walk.x->placement->machine;
-	struct kernel_place where = {s->cost, hw, &hw->devices[r->device[0]], s->team, true};
+	struct kernel_place where = {s->cost, hw, &hw->devices[r->device[0]], s->team, true, false};
 	struct platform_work work = kernel_multiply(&where, part->type, bytes, flops, TENSORS_OF_EXPERT, COST_TOGETHER);
 
 	r->last[0] = exec_kernel(r->walk.x, r->device[0], &work, r->last[0], 0);

@@ -3,7 +3,7 @@
  * own. What it does differently in time:
  *
  *	-rtr, *_r4    weights in interleaved rows: faster on the CPU; streamed to the GPU where it has kernels for them
- *	-mla 2, 3     latent cache; prompts are attended with unpacked heads
+ *	-mla 2, 3     latent cache; prompts are attended with unpacked heads; 3 by default since November 2025 (pull request 943)
  *	-fmoe         up, gate and activation of the experts are one kernel
  *	-ser K,T      no more than K experts a token
  *	-ot X=CPU     such weights are in pinned memory since March 2026 (pull request 1510), before in pageable, --no-mmap or not
@@ -15,12 +15,16 @@
 
 #include "sim/engine/llamacpp.h"
 
+/* In the order of LLAMACPP_MLA_... */
+static const char *const mla_choices[] = {"auto", "0", "1", "2", "3", NULL};
+
 static const struct param ik_flag[] = {
 	LLAMACPP_FLAGS("2026-08", "512"),
 	PARAM_FLAG(struct llamacpp_flags, rtr, "rtr", "no", "repack weights for the CPU when loading"),
 	PARAM_FLAG(struct llamacpp_flags, fmoe, "fmoe", "no", "one kernel for up, gate and activation of experts"),
-	PARAM_COUNT(struct llamacpp_flags, mla, "mla", "3", 0, 3,
-		"0: keys and values of all heads in the cache; 1: latent vectors and a copy; 2, 3: latent vectors"),
+	PARAM_CHOICE(struct llamacpp_flags, mla, "mla", "auto", mla_choices,
+		"0: keys and values of all heads in the cache; 1: latent vectors and, without -fa, a copy; 2, 3: latent vectors; auto: 3, "
+		"0 before November 2025"),
 	PARAM_TEXT(struct llamacpp_flags, ser, "ser", "", "K,T: at most K experts a token (T: 1)"),
 	PARAM_TEXT(struct llamacpp_flags, op, "op", "",
 		"OP,0|1,...: whether an operation on weights in RAM may run on the GPU; 26: dense, 27 and 29: experts"),
@@ -36,10 +40,10 @@ static const struct engine_ignored ik_ignored[] = {
 	{"cuda", true}, {"warmup-batch", false},
 };
 
-static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .late_from = "2025-06",
+static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .expert_graphs_from = "2025-09", .together_from = "2025-04", .late_from = "2025-06",
 	.whole_from = "2024-04", .used_from = "2025-09", .flash_from = "2025-11", .overrides_pinned_from = "2026-04",
 	.overrides_unmap = true, .blocks_from = "2025-06", .interleaved_from = "2025-06", .delta_from = "2026-02",
-	.fused_from = "2025-10"};
+	.fused_from = "2025-10", .rows_from = "2025-06", .mla_from = "2025-12"};
 
 /* Pairs of numbers, separated by commas: how many there are, -1 when it is something else. */
 static int count_pairs(const char *text)

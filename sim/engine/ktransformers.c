@@ -22,8 +22,6 @@
 
 #define HIDDEN_ELEMENT_BYTES 2
 #define MAX_GPUS PLACE_MAX_ROWS
-/* A prompt goes through the layers in pieces of so many rows. */
-#define CHUNK_ROWS 32768
 /* What kt-kernel's guides set --kt-gpu-prefill-token-threshold to. */
 #define KT_THRESHOLD 400
 
@@ -37,7 +35,7 @@ static const char *const experts_choices[] = {"cpu", "gpu", NULL};
 enum { EXPERTS_CPU, EXPERTS_GPU };
 
 struct kt_flags {
-	uint64_t experts_used, threads, gpu_experts, tp, threshold, c;
+	uint64_t experts_used, threads, gpu_experts, tp, threshold, c, chunk;
 	const char *ctk, *method;
 	int experts;
 	bool no_graph;
@@ -54,19 +52,30 @@ static const struct param kt_flag[] = {
 		"rows from which experts are brought to the GPU layer by layer; 0: with kt-method 400, else never"),
 	PARAM_TEXT(struct kt_flags, method, "kt-method", "", "kernels of kt-kernel: AMXINT4, RAWINT4, FP8, LLAMAFILE"),
 	PARAM_COUNT(struct kt_flags, c, "context-length", "0", 0, 1e9, "context allocated; 0: what the workload needs"),
+	PARAM_COUNT(struct kt_flags, chunk, "chunked-prefill-size", "32768", 1, 1e7, "rows of a prompt that go through the layers at once"),
 	PARAM_TEXT(struct kt_flags, ctk, "kv-cache-dtype", "f16", "element type of the cache"),
 	PARAM_FLAG(struct kt_flags, no_graph, "no-use_cuda_graph", "no", "kernels are launched one by one"),
 };
 
 static const struct engine_alias kt_alias[] = {
 	{"cpu_infer", "kt-cpuinfer"}, {"tensor-parallel-size", "tp"}, {"tp-size", "tp"}, {"cache_lens", "context-length"},
+	{"kt-amx-method", "kt-method"}, /* until November 2025 */
 };
 
+/* Of the guides of doc/en: what says nothing of a single request's time, or is so by default here. */
 static const struct engine_ignored kt_ignored[] = {
-	{"use_cuda_graph", false}, {"kt-weight-path", true}, {"kt-threadpool-count", true},
-	{"model_path", true}, {"gguf_path", true}, {"model", true}, {"host", true}, {"port", true}, {"max_new_tokens", true},
-	{"trust-remote-code", false}, {"mem-fraction-static", true}, {"served-model-name", true},
-	{"optimize_config_path", true}, {"optimize_rule_path", true}, {"force_think", false},
+	{"use_cuda_graph", false}, {"kt-weight-path", true}, {"kt-amx-weight-path", true}, {"kt-threadpool-count", true},
+	{"model_path", true}, {"model-path", true}, {"gguf_path", true}, {"model", true}, {"host", true}, {"port", true},
+	{"max_new_tokens", true}, {"trust-remote-code", false}, {"mem-fraction-static", true}, {"served-model-name", true},
+	{"optimize_config_path", true}, {"optimize_rule_path", true}, {"force_think", false}, {"backend_type", true},
+	{"architectures", true}, {"chunk_size", true}, {"max_batch_size", true}, {"prompt_file", true}, {"mode", true},
+	{"kt-enable-dynamic-expert-update", false}, {"kt-expert-placement-strategy", true}, {"init-expert-location", true},
+	{"kt-numa-nodes", true}, {"attention-backend", true}, {"fp8-gemm-backend", true}, {"moe-runner-backend", true},
+	{"max-total-tokens", true}, {"max-running-requests", true}, {"max-prefill-tokens", true}, {"watchdog-timeout", true},
+	{"enable-mixed-chunk", false}, {"enable-p2p-check", false}, {"disable-shared-experts-fusion", false},
+	{"disable-custom-all-reduce", false}, {"disable-radix-cache", false}, {"disable-chunked-prefix-cache", false},
+	{"skip-server-warmup", false}, {"cuda-graph-bs", true}, {"cuda-graph-max-bs", true}, {"tool-call-parser", true},
+	{"reasoning-parser", true},
 };
 
 static int kt_adapt(const void *flags, struct model *m, struct err *err)
@@ -78,8 +87,8 @@ static int kt_adapt(const void *flags, struct model *m, struct err *err)
 
 static uint64_t kt_prefill_rows(const void *flags, const struct hw_machine *machine)
 {
-	(void)flags, (void)machine;
-	return CHUNK_ROWS;
+	(void)machine;
+	return ((const struct kt_flags *)flags)->chunk;
 }
 
 /* The first tp GPUs; how many there are of them. */
@@ -209,7 +218,7 @@ static op_ref multiply(struct kt *s, int device, enum model_group group, const s
 {
 	struct exec *x = s->chain.x;
 	struct kernel_place where = {s->cost, x->placement->machine, &x->placement->machine->devices[device], s->team,
-		s->flags->no_graph};
+		s->flags->no_graph, false};
 	struct platform_work work = kernel_multiply(&where, type, bytes, flops, group_nodes[group],
 		group == MODEL_EXPERTS ? COST_EXPERTS : COST_TOGETHER);
 
@@ -343,7 +352,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	lower_move_to(&s->chain, s->gpu[0]);
 	/* Heads are divided, and with them what is read and computed; of MLA's latent cache each GPU reads all. */
 	for (int g = 0; g < s->n_gpus; g++) {
-		struct kernel_place where = {s->cost, p->machine, &p->machine->devices[s->gpu[g]], s->team, s->flags->no_graph};
+		struct kernel_place where = {s->cost, p->machine, &p->machine->devices[s->gpu[g]], s->team, s->flags->no_graph, false};
 		struct platform_work work = kernel_attention(&where, l, &p->kv_types, bytes * place_heads_share(l, s->n_gpus),
 			read->kv_pairs / s->n_gpus, (double)read->tokens);
 		done = exec_join(x, done, exec_kernel(x, s->gpu[g], &work, s->chain.last, 0));

@@ -39,6 +39,8 @@
    row that uses them (MMVQ_MMID_MAX_BATCH_SIZE, pull request 18958). */
 #define VECTOR_ROWS 8
 #define EXPERT_VECTOR_ROWS 4
+/* Products with experts of a layer: mul_mat_id of up, gate and down. */
+#define EXPERT_MATRICES 3
 /* Times that the results of products cross a CPU's bus until the next product has them. */
 #define READ_BETWEEN 3
 /* Numbers of operations as ik_llama.cpp's -op has them (pull request 405). */
@@ -104,6 +106,7 @@ struct llamacpp {
 	bool dense_may, experts_may; /* be multiplied there at all */
 	bool whole;          /* and attention of their layers with them */
 	bool used_only;      /* of experts those that were chosen alone are copied */
+	bool together;       /* a GPU has one kernel for all experts of a row */
 	bool vectors;        /* few rows with experts are multiplied as vectors on a GPU */
 	bool fused;          /* small kernels of a GPU are one */
 	bool graphs;         /* a CUDA graph for each split */
@@ -168,6 +171,14 @@ static bool weights_pinned(const struct llamacpp_fork *fork, const struct llamac
 	return !llamacpp_is_mapped(f) || (overrides && fork->overrides_unmap);
 }
 
+static bool has_experts(const struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_layer; i++)
+		if (m->layers[i].n_expert)
+			return true;
+	return false;
+}
+
 /* What kernels of its build reach. */
 static const struct cost *cost_then(const struct llamacpp_fork *fork, const struct engine_job *job, struct arena *a)
 {
@@ -177,8 +188,9 @@ static const struct cost *cost_then(const struct llamacpp_fork *fork, const stru
 	bool early_experts = hw_num_value(&job->cost->gpu_early_experts) > 0 && fork->experts_from && !llamacpp_is_since(f, fork->experts_from);
 	/* What is counted as kernels of a group took longer before the small ones among them were fused. */
 	bool unfused = hw_num_value(&job->cost->gpu_early_kernel_s) > 0 && !llamacpp_is_since(f, fork->fused_from);
+	const char *graphs_from = has_experts(job->model) ? fork->expert_graphs_from : fork->first_graphs_from;
 	/* On cards that got graphs at once. */
-	bool ungraphed = fork->first_graphs_from && !llamacpp_is_since(f, fork->first_graphs_from) && !job->cost->gpu_graphs_from;
+	bool ungraphed = graphs_from && !llamacpp_is_since(f, graphs_from) && !job->cost->gpu_graphs_from;
 	struct cost *cost;
 
 	if (!early_gpu && !early_cpu && !early_experts && !unfused && !ungraphed)
@@ -221,6 +233,7 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->graphs = llamacpp_is_since(s->flags, fork->graphs_from) && (!card || (isdigit((unsigned char)*card) && llamacpp_is_since(s->flags, card)));
 	s->whole = llamacpp_is_since(s->flags, fork->whole_from);
 	s->used_only = llamacpp_is_since(s->flags, fork->used_from);
+	s->together = !fork->together_from || llamacpp_is_since(s->flags, fork->together_from);
 	s->vectors = llamacpp_is_since(s->flags, fork->vectors_from);
 	s->fused = llamacpp_is_since(s->flags, fork->fused_from);
 	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
@@ -255,8 +268,9 @@ static struct kernel_place on(const struct llamacpp *s, const struct hw_device *
 
 	if (s->fork->ik && s->chain.step->phase == TRACE_PREFILL)
 		team.workers *= team.even_share;
-	return (struct kernel_place){
-		s->cost, s->chain.x->placement->machine, d, team, s->flags->sm == LLAMACPP_SPLIT_ROW || s->drained};
+	return (struct kernel_place){s->cost, s->chain.x->placement->machine, d, team,
+		s->flags->sm == LLAMACPP_SPLIT_ROW || s->drained,
+		llamacpp_is_since(s->flags, s->fork->rows_from) && !s->cost->gpu_vectors};
 }
 
 /* The share of a team that has work: an expert's output rows are dealt to all threads in equal numbers of blocks, so that
@@ -304,6 +318,10 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 		work = kernel_multiply(&where, type, bytes + expanded, 0, 1, COST_TOGETHER);
 		after = exec_kernel(x, device, &work, after, 0);
 		bytes = expanded;
+	}
+	if (group == MODEL_EXPERTS && vectors && !s->together) {
+		nodes += (int)lround(EXPERT_MATRICES * (experts - 1));
+		after = exec_wait(x, EXPERT_MATRICES * hw_num_value(&s->cost->gpu_sync_s), after);
 	}
 	work = kernel_multiply(&where, type, bytes, flops, nodes, how);
 	if (where.device->kind == HW_DEVICE_CPU)
@@ -592,7 +610,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 /* Many rows attend to unpacked heads of a latent cache (-mla 2 and 3). */
 static bool unpacks(const struct llamacpp *s, const struct model_layer *l, double rows)
 {
-	return l->mla_dim_k && s->fork->ik && s->flags->mla >= 2 && rows >= UNPACK_MIN_ROWS &&
+	return l->mla_dim_k && s->fork->ik && llamacpp_mla(s->fork, s->flags) >= LLAMACPP_MLA_LATENT && rows >= UNPACK_MIN_ROWS &&
 		s->chain.x->placement->kv_types.form != KVCACHE_HEADS;
 }
 
@@ -626,12 +644,7 @@ static struct model_layer attended_layer(const struct llamacpp *s, const struct 
 
 static bool is_flash(const struct llamacpp *s)
 {
-	static const char *const on[] = {"on", "1", "yes", "true"};
-
-	for (size_t i = 0; i < ARRAY_LEN(on); i++)
-		if (strcmp(s->flags->fa, on[i]) == 0)
-			return true;
-	return strcmp(s->flags->fa, "auto") == 0 && llamacpp_is_since(s->flags, s->fork->flash_from);
+	return llamacpp_is_flash(s->fork, s->flags);
 }
 
 /* What a backend has no kernels for is computed by the CPU: flash attention with MLA's heads, at first. */
@@ -754,7 +767,7 @@ void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flag
 }
 
 static const struct llamacpp_fork mainline = {
-	.first_graphs_from = "2024-05", .graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05",
+	.first_graphs_from = "2024-05", .expert_graphs_from = "2025-05", .together_from = "2025-05", .graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05",
 	.fit_from = "2025-12",
 	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
 	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",

@@ -27,8 +27,17 @@ struct llamacpp_flags {
 	double fit_target_bytes;
 	/* of ik_llama.cpp */
 	const char *ser, *op;
-	uint64_t mla;
+	int mla; /* LLAMACPP_MLA_... */
 	bool rtr, fmoe;
+};
+
+/* As -mla says, from LLAMACPP_MLA_HEADS on. */
+enum {
+	LLAMACPP_MLA_AUTO,
+	LLAMACPP_MLA_HEADS,  /* 0: keys and values of all heads in the cache */
+	LLAMACPP_MLA_COPY,   /* 1: latent vectors and, without flash attention, a copy */
+	LLAMACPP_MLA_LATENT, /* 2 */
+	LLAMACPP_MLA_BOTH,   /* 3 */
 };
 
 /* Dates are YYYY-MM, as the flag `build`; NULL: never. */
@@ -44,6 +53,9 @@ struct llamacpp_fork {
 	const char *fast_from;    /* from then on -t counts the fast cores of a hybrid processor alone; NULL: always */
 	const char *delta_from;   /* from then on a step of recurrent state is one operation */
 	const char *fused_from;   /* from then on small kernels of a GPU are fused: norms, routing, gates, sums of experts */
+	const char *expert_graphs_from; /* from then on steps with experts on GPUs alone have CUDA graphs; NULL: always */
+	const char *together_from; /* from then on a GPU has one kernel for all experts of a row, before the host read which they are
+	                              and launched one for each; NULL: always */
 	const char *vectors_from; /* from then on few rows with experts are multiplied as vectors on GPUs; NULL: never */
 	const char *late_from;    /* from then on experts in RAM cross the link from 32 E / k rows on, not from 32 */
 	const char *overrides_pinned_from; /* from then on weights that an override keeps in RAM may be in pinned memory */
@@ -52,10 +64,13 @@ struct llamacpp_fork {
 	const char *interleaved_from; /* from then on GPUs have kernels for some interleaved types */
 	const char *flash_from;   /* from then on -fa auto is on, before off */
 	const char *mla_flash_from; /* from then on GPUs have flash attention for MLA (pull request 13306); NULL: always */
+	const char *rows_from;    /* from then on a GPU's heads that share keys are rows of one product, of a cache in 16 bits; NULL:
+	                             never */
 	const char *mmq_from;     /* from then on quantised weights are multiplied as they are, before in 16 bits; NULL: always */
 	const char *experts_from; /* from then on cards that had slow products of experts have none; NULL: always */
 	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
 	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */
+	const char *mla_from;     /* from then on it does unless flags say otherwise; NULL: never */
 };
 
 /* A mapped file that RAM does not hold: placement.engine, or NULL there. */
@@ -69,6 +84,13 @@ struct llamacpp_paging {
 static inline bool llamacpp_is_since(const struct llamacpp_flags *f, const char *date)
 {
 	return date && strcmp(f->build, date) >= 0;
+}
+
+static inline int llamacpp_mla(const struct llamacpp_fork *fork, const struct llamacpp_flags *f)
+{
+	if (f->mla != LLAMACPP_MLA_AUTO)
+		return f->mla;
+	return llamacpp_is_since(f, fork->mla_from) ? LLAMACPP_MLA_BOTH : LLAMACPP_MLA_HEADS;
 }
 
 static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
@@ -135,6 +157,8 @@ static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
 	{"rope-scaling", true}, {"chat-template", true}, {"reasoning-format", true}
 
 extern const char *const llamacpp_load_choices[], *const llamacpp_split_choices[], *const llamacpp_numa_choices[];
+
+bool llamacpp_is_flash(const struct llamacpp_fork *fork, const struct llamacpp_flags *f);
 
 /* The functions of struct engine_ops, for a fork. */
 int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *job, struct placement *p, struct arena *a,

@@ -462,11 +462,26 @@ static int cache_type(const char *flag, const char *name, const struct quant_typ
 	return 0;
 }
 
+bool llamacpp_is_flash(const struct llamacpp_fork *fork, const struct llamacpp_flags *f)
+{
+	static const char *const on[] = {"on", "1", "yes", "true"};
+
+	for (size_t i = 0; i < ARRAY_LEN(on); i++)
+		if (strcmp(f->fa, on[i]) == 0)
+			return true;
+	return strcmp(f->fa, "auto") == 0 && llamacpp_is_since(f, fork->flash_from);
+}
+
 static enum kvcache_form cache_form(const struct llamacpp_fork *fork, const struct llamacpp_flags *f)
 {
-	if (f->mla >= 2 || llamacpp_is_since(f, fork->latent_from))
+	int mla = llamacpp_mla(fork, f);
+
+	if (mla >= LLAMACPP_MLA_LATENT || llamacpp_is_since(f, fork->latent_from))
 		return KVCACHE_LATENT;
-	return f->mla == 1 ? KVCACHE_LATENT_COPY : KVCACHE_HEADS;
+	if (mla == LLAMACPP_MLA_HEADS)
+		return KVCACHE_HEADS;
+	/* Flash attention reads values from where the keys are. */
+	return llamacpp_is_flash(fork, f) ? KVCACHE_LATENT : KVCACHE_LATENT_COPY;
 }
 
 static int plan_init(struct plan *plan, const struct llamacpp_fork *fork, const struct engine_job *job, struct arena *a,

@@ -509,6 +509,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 struct card_written {
 	double multiply, read, early_multiply, early_experts, spread;
 	const char *graphs_from, *source;
+	bool vectors;
 };
 
 /* What kinds of cards reach of the rates above, by the beginning of the part's name. */
@@ -519,6 +520,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
 		PARAM_REAL(struct card_written, read, "read", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_TEXT(struct card_written, graphs_from, "graphs_from", NULL, ""),
+		PARAM_FLAG(struct card_written, vectors, "vectors", "no", ""),
 		PARAM_REAL(struct card_written, early_multiply, "early_multiply", UNIT_FRACTION, "0", 0, 1, ""),
 		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
@@ -536,6 +538,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		c->gpu_early_experts.measured = w.early_experts;
 		if (w.early_multiply > 0)
 			c->gpu_early.measured = w.early_multiply;
+		c->gpu_vectors = w.vectors;
 		if (w.graphs_from)
 			c->gpu_graphs_from = w.graphs_from;
 		for (int k = 0; k < COST_CLASS_N; k++) {

@@ -84,6 +84,7 @@ struct cost {
 	struct hw_num gpu_attention_old;          /* the same before PyTorch had a kernel for it */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	const char *gpu_graphs_from;              /* YYYY-MM of builds with CUDA graphs on this card, "never"; NULL: all */
+	bool gpu_vectors;                         /* attention of one row has kernels for vectors alone on this card */
 	struct hw_num gpu_early_kernel_s;         /* the same before an engine fused them; 0: as now */
 	struct hw_num gpu_ungraphed_s;            /* more of each before an engine had CUDA graphs, on a card that has them */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */

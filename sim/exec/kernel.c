@@ -95,6 +95,15 @@ struct platform_work kernel_state(const struct kernel_place *k, double bytes, do
 		nodes);
 }
 
+/* What few rows read of a type of a cache, times its own size: of 16 bits all heads at once, of fewer each head for itself, or
+   all heads at once what was read, written in 16 bits and read again. */
+static double times_read(const struct kernel_place *k, const struct quant_type *type, double heads)
+{
+	if (cost_class_of(type) == COST_16BIT)
+		return 1;
+	return k->expands_cache && fmod(heads, 2) == 0 ? 1 + 2 * 16 / quant_bits_per_weight(type) : heads;
+}
+
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries)
 {
@@ -103,14 +112,11 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 	if (k->device->kind == HW_DEVICE_CPU)
 		return on_cpu(k, cost_cpu_attention(&k->cost->cpu, &k->team, l, types, bytes, pairs, queries), bytes,
 			flops, 1);
-	/* Of a quantised cache and with few rows each head reads its part for itself. */
 	if (queries < FEW_QUERIES && l->n_kv_head && !l->mla_dim_k) {
 		double keys = l->head_dim_k * quant_bits_per_weight(types->k);
-		double values = l->head_dim_v * quant_bits_per_weight(types->v), times = (double)l->n_head / l->n_kv_head;
+		double values = l->head_dim_v * quant_bits_per_weight(types->v), heads = (double)l->n_head / l->n_kv_head;
 
-		bytes *= (keys * (cost_class_of(types->k) == COST_16BIT ? 1 : times) +
-				 values * (cost_class_of(types->v) == COST_16BIT ? 1 : times)) /
-			(keys + values);
+		bytes *= (keys * times_read(k, types->k, heads) + values * times_read(k, types->v, heads)) / (keys + values);
 	}
 	const struct hw_num *rate = &k->cost->gpu_multiply[COST_16BIT];
 	if (hw_num_value(&k->cost->gpu_attention_many) > 0)

@@ -14,6 +14,7 @@ struct kernel_place {
 	const struct hw_device *device;
 	struct cost_team team; /* of a CPU's threads; not looked at on a GPU */
 	bool one_by_one;     /* a GPU's kernels are launched by the host, not in a CUDA graph */
+	bool expands_cache;  /* heads that share keys are a GPU's rows together, of a cache that is expanded to 16 bits first */
 };
 
 /* A matrix product with weights of a type: bytes of them are read, flops done over all rows. nodes: graph nodes of the

@@ -6,8 +6,8 @@
  *	           summary by metric, rows weighted so that a group counts one  <───┘ predicted / measured
  *
  * Every row of the file comes back: run, or with the reason why not. Facts that a row does not state are filled with the
- * same defaults for all (the card's native link, DDR speeds by generation), and said. llama-bench's own output is taken
- * as well: each of its tests is a row, of the machine that the options name.
+ * same defaults for all (the card's native link, no newer than the processor's; DDR speeds by generation), and said.
+ * llama-bench's own output is taken as well: each of its tests is a row, of the machine that the options name.
  */
 #ifndef SIM_RUN_VALIDATE_H
 #define SIM_RUN_VALIDATE_H

@@ -94,13 +94,31 @@ static const char *engine_for(const char *name)
 	return validate_gpu_engine(name);
 }
 
-/* "pcie-4x16" of one GPU: either number may be "?" and is then the card's own, as all is where nothing is stated. */
-static void add_gpu(struct text *t, int n, const char *part, const char *link)
+/* The generation at which a card and a processor meet, where that is not the card's own; else 0. */
+static unsigned common_gen(struct text *t, const char *gpu, const char *cpu)
+{
+	struct probe_modules_guess platform;
+	struct profile_part_values card;
+	struct err unknown = {0}; /* it is told when the scenario is read */
+	unsigned own;
+
+	if (probe_guess_modules(t->library, cpu, &platform, &unknown) ||
+		probe_part_numbers(t->library, HW_PART_GPU, gpu, &card, &unknown) ||
+		!platform.pcie_gen || !card.native_link || sscanf(card.native_link, "pcie-%u", &own) != 1 || own <= platform.pcie_gen)
+		return 0;
+	return (unsigned)platform.pcie_gen;
+}
+
+/* "pcie-4x16" of one GPU: either number may be "?" and is then the card's own, as all is where nothing is stated, but no
+   newer than the processor's lanes. */
+static void add_gpu(struct text *t, int n, const char *part, const char *link, const char *cpu)
 {
 	unsigned gen = 0, width = 0;
 
 	if (sscanf(link, "pcie-%ux%u", &gen, &width) < 1)
 		sscanf(link, "pcie-?x%u", &width);
+	if (!gen)
+		gen = common_gen(t, part, cpu);
 	if (gen && width)
 		add(t, "  gpu%d: {part: %s, link: {part: pcie, gen: %u, width: %u}}\n", n, part, gen, width);
 	else if (gen)
@@ -140,7 +158,7 @@ static bool says_link(const char *link)
 }
 
 /* "2*rtx-3090+rtx-4090": n cards of a part each; link "pcie-4x16/pcie-4x4" names them one by one, the last for all others. */
-static void add_gpus(struct text *t, const char *gpus, const char *link)
+static void add_gpus(struct text *t, const char *gpus, const char *link, const char *cpu)
 {
 	char *list = arena_strdup(t->arena, gpus), *save;
 
@@ -162,7 +180,7 @@ static void add_gpus(struct text *t, const char *gpus, const char *link)
 		/* One more than a machine may have is enough to refuse it. */
 		for (long i = 0; i < copies && t->n_gpus <= PROFILE_MAX_GPUS; i++) {
 			const char *next = strchr(link, '/');
-			add_gpu(t, t->n_gpus++, one, link);
+			add_gpu(t, t->n_gpus++, one, link, cpu);
 			link = next ? next + 1 : link;
 		}
 	}
@@ -291,7 +309,7 @@ static int add_machine(struct text *t, const struct source_row *r, struct err *e
 	add(t, "machine:\n  name: corpus\n");
 	if (strstr(notes, "WSL") || strstr(notes, "Windows"))
 		add(t, "  system: %s\n", strstr(notes, "WSL") ? "wsl" : "windows");
-	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK]);
+	add_gpus(t, r->at[COL_GPUS], r->at[COL_LINK], cpu);
 	if (*cpu)
 		add(t, "  cpu0: {part: %s, sockets: %s}\n", cpu, *r->at[COL_SOCKETS] ? r->at[COL_SOCKETS] : "1");
 	else if (strtoul(r->at[COL_THREADS], NULL, 10) > GENERIC_CORES)
@@ -348,16 +366,20 @@ static const struct {
 	{"build moe-offload=cpu", " --no-op-offload"},
 	{"numactl bind to one socket", " --one-socket"},
 	{"--membind=0", " --one-socket"},
-	{"numactl --interleave", " --numa numactl"},
 };
 static const char *const offload_min[] = {"build moe-offload-min=", "GGML_OP_OFFLOAD_MIN_BATCH="};
 
-/* From the remarks that begin with env, build or numactl, each between semicolons. */
+static const char interleaves[] = "numactl --interleave", binds_threads[] = "--numa distribute";
+
+/* From the remarks that begin with env, build or numactl, each between semicolons. The program's own --numa stands: a remark
+   adds no second one. */
 static void add_remarks(struct text *t, const char *flags)
 {
 	for (size_t i = 0; i < ARRAY_LEN(remarks); i++)
 		if (strstr(flags, remarks[i].written))
 			add(t, "%s", remarks[i].flag);
+	if (strstr(flags, interleaves) && !strstr(flags, "--numa "))
+		add(t, " --numa numactl");
 	for (size_t i = 0; i < ARRAY_LEN(offload_min); i++) {
 		const char *min = strstr(flags, offload_min[i]);
 		if (min)
@@ -365,15 +387,20 @@ static void add_remarks(struct text *t, const char *flags)
 	}
 }
 
-/* The flags alone: without remarks, before or behind. */
+/* The flags alone: without remarks, before or behind. Pages that numactl interleaved stay so where the program spreads its
+   threads. */
 static char *command_line(struct text *t, const char *flags)
 {
-	char *rest = arena_strdup(t->arena, flags), *part;
+	char *rest = arena_strdup(t->arena, flags), *part, *numa;
 
 	while ((part = strsep(&rest, ";"))) {
 		part += strspn(part, " ");
-		if (*part == '-')
-			return part;
+		if (*part != '-')
+			continue;
+		numa = strstr(flags, interleaves) ? strstr(part, binds_threads) : NULL;
+		if (numa)
+			part = arena_printf(t->arena, "%.*s--numa numactl%s", (int)(numa - part), part, numa + strlen(binds_threads));
+		return part;
 	}
 	return arena_strdup(t->arena, "");
 }

@@ -72,6 +72,29 @@ c"' 13; } | corpus
 		grep -qF '| one \| other line. Assumed: native link |' "$tmp/out" && grep -qF '| A | a \| b c | 1 |' "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
 
+older() { # a card's link is no newer than the processor's lanes, and what a row says stands
+	flags='-ngl 0 -ub 4096 -b 4096'
+	for link in '' pcie-4x16 pcie-5x16 pcie-?x16 pcie-?x8 pcie-4x8; do
+		row "of${link:-none}" alpha 240 "$flags" prefill_tok_s | sed "s/,rtx-3090,,epyc-9355,/,rtx-5090,$link,epyc-7763,/"
+	done | corpus
+	validate --json
+	set -- $(sed -n 's/^ *"predicted": \([0-9.]*\).*/\1/p' "$tmp/out")
+	[ $# -eq 6 ] && [ "$1" = "$2" ] && [ "$1" = "$4" ] && [ "$5" = "$6" ] && [ "$1" != "$3" ] && [ "$1" != "$5" ] || { cat "$tmp/out" "$tmp/err"; return 1; }
+}
+
+numactl() { # pages that numactl interleaved stay so beside the program's own --numa, which is not given twice
+	flags='-ngl 0 -t 64'
+	{
+		row front alpha 240 "$flags --numa numactl"
+		row alone alpha 240 "$flags; numactl --interleave=all"
+		row both alpha 240 "$flags --numa distribute; numactl --interleave=all"
+		row twice alpha 240 "$flags --numa numactl; numactl --interleave=all"
+		row spread alpha 240 "$flags --numa distribute"
+	} | sed 's/epyc-9355,1,/epyc-9355,2,/' | corpus
+	validate --json && sed -n 's/^ *"predicted": //p' "$tmp/out" >"$tmp/all" && [ "$(wc -l <"$tmp/all")" -eq 5 ] &&
+		[ "$(head -4 "$tmp/all" | sort -u | wc -l)" -eq 1 ] && [ "$(sort -u "$tmp/all" | wc -l)" -eq 2 ] || { cat "$tmp/out" "$tmp/err"; return 1; }
+}
+
 above() { # the flag in JSON, and only where it is
 	five && validate --json || return 1
 	sed -n '/"id": "low"/,/}/p' "$tmp/out" | grep -q '"above_bound": true' &&
@@ -207,6 +230,8 @@ ok 'worst: by times off, either way' worst
 ok 'reasons: of rows and of groups' reasons
 ok 'markdown' markdown
 ok 'above the bound is said' above
+ok 'numactl beside --numa' numactl
+ok 'a processor older than the card' older
 ok 'the rule of thumb times one factor' thumb
 ok 'several engines' engines
 ok 'reasons without --worst' refuses 2 '--reasons are of the rows of --worst N' --reasons x.csv

@@ -697,6 +697,108 @@ START_TEST(quantised_keys_alone)
 }
 END_TEST
 
+/* What reading a context of 60000 more takes. */
+static double cache_s(const char *engine, const char *flags, const char *card)
+{
+	char sets[128];
+	double s[2];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(sets, sizeof(sets), "machine.gpu0=%s workload.depth=%d", card, i ? 60385 : 385);
+		s[i] = 1 / decode_of("qwen3-30b-a3b", engine, flags, sets);
+	}
+	return s[1] - s[0];
+}
+
+/* Eight heads share keys: each read them for itself, then all of them what is expanded first, on cards with such kernels. */
+START_TEST(ik_expands_its_cache)
+{
+	static const char then[] = "-ngl 99 -fa on -ctk q8_0 -ctv q8_0 --build 2025-05";
+	static const char now[] = "-ngl 99 -fa on -ctk q8_0 -ctv q8_0 --build 2025-06";
+	static const char card[] = "rtx-5090";
+	double old = cache_s("ik_llama.cpp", then, card), plain = cache_s("ik_llama.cpp", "-ngl 99 -fa on --build 2025-06", card);
+
+	/* Of 34 bytes for 32 elements; 34, 64 written and 64 read. */
+	assert_close(cache_s("ik_llama.cpp", now, card) / old, (34 + 2 * 64) / (8 * 34.0), 0.02);
+	assert_close(plain / old, 64 / (8 * 34.0), 0.05);
+	assert_close(cache_s("llama.cpp", now, card), cache_s("llama.cpp", then, card), 1e-9);
+	assert_close(cache_s("ik_llama.cpp", now, "p40"), cache_s("ik_llama.cpp", then, "p40"), 1e-9);
+}
+END_TEST
+
+/* What -mla keeps: latent vectors by default since November 2025; for 1 a copy of them, but for flash attention. */
+START_TEST(mla_keeps_what_its_flags_say)
+{
+	static const char model[] = "deepseek-v2-lite";
+	static const struct {
+		const char *flags, *as;
+	} same[] = {
+		{"-ngl 99 -fa on --build 2025-10", "-ngl 99 -fa on -mla 0 --build 2025-10"},
+		{"-ngl 99 -fa on --build 2025-12", "-ngl 99 -fa on -mla 3 --build 2025-12"},
+		{"-ngl 99 -fa on -mla 1", "-ngl 99 -fa on -mla 3"},
+	};
+	double copied = decode_of(model, "ik_llama.cpp", "-ngl 99 -fa off -mla 1", "workload.depth=32768");
+
+	for (size_t i = 0; i < ARRAY_LEN(same); i++)
+		assert_close(decode_of(model, "ik_llama.cpp", same[i].flags, "workload.depth=32768"),
+			decode_of(model, "ik_llama.cpp", same[i].as, "workload.depth=32768"), 1e-12);
+	ck_assert_double_lt(copied, 0.99 * decode_of(model, "ik_llama.cpp", "-ngl 99 -fa off -mla 3", "workload.depth=32768"));
+	ck_assert_double_lt(decode_of(model, "ik_llama.cpp", same[0].flags, "workload.depth=32768"),
+		0.9 * decode_of(model, "ik_llama.cpp", same[0].as, "workload.depth=0"));
+}
+END_TEST
+
+/* A prompt of 8192 in pieces brings the experts twice. */
+START_TEST(ktransformers_takes_pieces)
+{
+	static const char model[] = "qwen3-30b-a3b\nquant: q4_k_m", rows[] = "prompt: 8192";
+	double one = prompt_s(model, "ktransformers", rows, "--kt-method AMXINT4", NULL);
+	double two = prompt_s(model, "ktransformers", rows, "--kt-method AMXINT4 --chunked-prefill-size 4096", NULL);
+
+	ck_assert_msg(two > 1.3 * one, "%g and %g", two, one);
+	assert_close(prompt_s(model, "ktransformers", rows, "--kt-amx-method AMXINT4 --kt-amx-weight-path x --attention-backend triton", NULL),
+		one, 1e-12);
+}
+END_TEST
+
+/* Before April 2025 the host read which experts of a row are used, three times a layer, and each had kernels of its own: of
+   eight, seven more for each of three matrices. Steps with experts had no CUDA graphs for four months more. */
+START_TEST(experts_on_gpus_were_launched_one_by_one)
+{
+	double first = 1 / decode("ik_llama.cpp", "-ngl 99 -fa on --build 2025-03", NULL);
+	double later = 1 / decode("ik_llama.cpp", "-ngl 99 -fa on --build 2025-04", NULL);
+	double graphs = 1 / decode("ik_llama.cpp", "-ngl 99 -fa on --build 2025-09", NULL);
+	double layer_s = (first - later) / 48;
+
+	/* 21 kernels of 2.5 and 1.3 us, and three waits of 8. */
+	assert_close(layer_s, 21 * 3.8e-6 + 3 * 8e-6, 0.05);
+	/* Some thirty kernels in each. */
+	ck_assert_msg(later - graphs > 48 * 20 * 1.3e-6 && later - graphs < 48 * 40 * 1.3e-6, "%g", later - graphs);
+	assert_close(decode_of("llama-2-7b", "ik_llama.cpp", "-ngl 99 -fa on --build 2025-03", NULL),
+		decode_of("llama-2-7b", "ik_llama.cpp", "-ngl 99 -fa on --build 2025-09", NULL), 1e-9);
+	ck_assert_double_lt(decode("llama.cpp", "-ngl 99 --build 2025-04", NULL), 0.8 * decode("llama.cpp", "-ngl 99 --build 2025-05", NULL));
+}
+END_TEST
+
+/* Without VNNI the fork has AVX2's kernels alone; llama.cpp has others. AMX's processors multiply many rows at a lower clock. */
+START_TEST(kernels_of_512_bits_want_vnni)
+{
+	static const char *const engines[] = {"ik_llama.cpp", "llama.cpp"}, *const isas[] = {"avx2", "avx512", "avx512_vnni", "amx"};
+	double s[2][4];
+
+	for (int i = 0; i < 8; i++) {
+		char sets[64];
+		snprintf(sets, sizeof(sets), "machine.cpu0.isa=%s", isas[i % 4]);
+		s[i / 4][i % 4] = prompt_s("llama-2-7b\nquant: q4_0", engines[i / 4], "prompt: 512", "-ngl 0 --no-op-offload", sets);
+	}
+	assert_close(s[0][1], s[0][0], 1e-9);
+	ck_assert_double_lt(s[0][2], 0.8 * s[0][0]);
+	ck_assert_double_lt(s[1][1], 0.9 * s[1][0]);
+	for (int i = 0; i < 2; i++)
+		assert_close(s[i][3], s[i][2] / 0.75, 0.1);
+}
+END_TEST
+
 TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, there_were_no_graphs_at_first, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, ktransformers_divides_the_cache, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
@@ -709,4 +811,5 @@ TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fu
 	attention_goes_with_its_weights, rows_of_experts_go_through_memory, interleaved_types_are_expanded,
 	interleaved_types_cross_late,
 	ik_unpacks_its_cache_for_each_pass, scores_are_written_without_flash_attention, all_experts_crossed_at_first,
-	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu)
+	flash_attention_of_mla_was_the_cpus, single_products_borrowed_the_gpu, ik_expands_its_cache, mla_keeps_what_its_flags_say,
+	ktransformers_takes_pieces, experts_on_gpus_were_launched_one_by_one, kernels_of_512_bits_want_vnni)
