@@ -248,7 +248,7 @@ START_TEST(machine_facts)
 		{"mac-studio-m2-ultra", "ram.bandwidth", PEAK, 800e9, 1e-12},
 		{"mac-studio-m2-ultra", "ram.bandwidth", VALUE, 708e9, 1e-12},
 		{"mac-studio-m2-ultra", "cpu0.bandwidth", VALUE, 311e9, 1e-12},
-		{"mac-studio-m2-ultra", "gpu0.flops.fp32", PEAK, 19.46e12, 1e-12},
+		{"mac-studio-m2-ultra", "gpu0.flops.fp32", PEAK, 27.2e12, 1e-12},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
