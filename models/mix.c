@@ -196,7 +196,13 @@ static const struct {
 	{"q5_k_xl", "ud-q5_k_xl"},
 	{"q6_k_xl", "ud-q6_k_xl"},
 	{"q8_k_xl", "ud-q8_k_xl"},
+	{"ud-tq1_0", "ud-iq1_s"},
+	{"ud-q3_k_s", "ud-q3_k_xl"},
+	{"ud-q3_k_m", "ud-q3_k_xl"},
+	{"ud-q4_k_s", "ud-q4_k_xl"},
 	{"ud-q4_k_m", "ud-q4_k_xl"},
+	{"ud-q5_k_s", "ud-q5_k_xl"},
+	{"ud-q6_k", "ud-q6_k_xl"},
 	{"ud-4.5bit", "ud-q4_k_xl"},
 	{"ud-iq2", "ud-iq2_xxs"},
 };

@@ -507,7 +507,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 }
 
 struct card_written {
-	double multiply, read, early_multiply, early_experts, spread;
+	double multiply, mmq, read, early_multiply, early_experts, kernel, early_kernel, spread;
 	const char *graphs_from, *source;
 	bool vectors;
 };
@@ -518,11 +518,14 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 {
 	static const struct param table[] = {
 		{"multiply", PARAM_KIND_REAL, UNIT_FRACTION, offsetof(struct card_written, multiply), NULL, true, 1e-3, 1e3, NULL, ""},
+		PARAM_REAL(struct card_written, mmq, "mmq", UNIT_FRACTION, "0", 0, 1e3, ""),
 		PARAM_REAL(struct card_written, read, "read", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_TEXT(struct card_written, graphs_from, "graphs_from", NULL, ""),
 		PARAM_FLAG(struct card_written, vectors, "vectors", "no", ""),
 		PARAM_REAL(struct card_written, early_multiply, "early_multiply", UNIT_FRACTION, "0", 0, 1, ""),
 		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
+		PARAM_REAL(struct card_written, kernel, "kernel", UNIT_TIME, "0s", 0, 1, ""),
+		PARAM_REAL(struct card_written, early_kernel, "early_kernel", UNIT_TIME, "0s", 0, 1, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -541,8 +544,15 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		c->gpu_vectors = w.vectors;
 		if (w.graphs_from)
 			c->gpu_graphs_from = w.graphs_from;
+		if (w.kernel > 0)
+			c->gpu_kernel_s = (struct hw_num){.measured = w.kernel, .spread = w.spread, .source = w.source};
+		if (w.early_kernel > 0)
+			c->gpu_early_kernel_s = (struct hw_num){.measured = w.early_kernel, .spread = w.spread, .source = w.source};
+		/* Before, and of 16 bits still, weights are multiplied by another library. */
+		if (w.mmq > 0)
+			c->gpu_early.measured = hw_num_value(&c->gpu_early) * w.multiply / w.mmq;
 		for (int k = 0; k < COST_CLASS_N; k++) {
-			c->gpu_multiply[k].measured *= w.multiply;
+			c->gpu_multiply[k].measured *= k > COST_16BIT && w.mmq > 0 ? w.mmq : w.multiply;
 			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);
 			if (k == COST_16BIT || w.read >= 1)
 				continue;

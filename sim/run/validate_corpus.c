@@ -197,7 +197,7 @@ static const char *cpu_of(const struct source_row *r)
 {
 	static const char *const chips[][2] = {
 		{"radeon-8060s", "ryzen-ai-max-395"}, {"apple-m1-max-32c", "apple-m1-max"}, {"gh200-96gb", "grace-72"},
-		{"gh200-144gb", "grace-72"}, {"gb200", "grace-72"}, {"gb300", "grace-72"}};
+		{"gh200-144gb", "grace-72"}, {"gb200", "grace-72"}, {"gb300", "grace-72"}, {"gb10", "gb10"}};
 	const char *gpu = r->at[COL_GPUS], *star = strchr(gpu, '*');
 
 	if (*r->at[COL_CPU])
@@ -205,7 +205,7 @@ static const char *cpu_of(const struct source_row *r)
 	for (size_t i = 0; i < ARRAY_LEN(chips); i++)
 		if (strcmp(star ? star + 1 : gpu, chips[i][0]) == 0)
 			return chips[i][1];
-	return is_unified(r) ? gpu : "";
+	return is_unified(r) || strncmp(gpu, "apple-", 6) == 0 ? gpu : "";
 }
 
 /* "ddr5-4800x16": type, MT/s and channels of all sockets used; each may be missing, and is then what the processor's
@@ -241,9 +241,20 @@ static int add_modules(struct text *t, const char *dram, const char *cpu, unsign
 	return 0;
 }
 
+/* The memory of a chip that is sold with no other; NULL: ordinary modules, or such are named. */
+static int own_memory(struct text *t, const struct source_row *r, const char *cpu, const char **part, struct err *err)
+{
+	const char *dram = r->at[COL_DRAM];
+
+	*part = is_unified(r) ? cpu : NULL;
+	if (*part || (*dram && strncmp(dram, "lpddr", 5) != 0))
+		return 0;
+	return probe_find_dram(t->library, cpu, UINT64_MAX, part, err);
+}
+
 static int add_ram(struct text *t, const struct source_row *r, struct err *err)
 {
-	const char *cpu = cpu_of(r), *gb_s = r->at[COL_DRAM_GBPS], *capacity = r->at[COL_RAM_GIB];
+	const char *cpu = cpu_of(r), *gb_s = r->at[COL_DRAM_GBPS], *capacity = r->at[COL_RAM_GIB], *part;
 	unsigned sockets = *r->at[COL_SOCKETS] ? (unsigned)strtoul(r->at[COL_SOCKETS], NULL, 10) : 1;
 	bool grace = strcmp(cpu, "grace-72") == 0;
 
@@ -259,10 +270,12 @@ static int add_ram(struct text *t, const struct source_row *r, struct err *err)
 		return 0;
 	}
 	/* On a chip, or in a module with it: the memory is a part by the chip's name. */
-	if (is_unified(r))
-		add(t, ", part: %s}\n", cpu);
-	else if (grace)
+	if (own_memory(t, r, cpu, &part, err))
+		return -1;
+	if (grace)
 		add(t, ", part: lpddr5x-grace-480gb, sockets: %u}\n", sockets);
+	else if (part)
+		add(t, ", part: %s}\n", part);
 	else
 		return add_modules(t, r->at[COL_DRAM], cpu, sockets, err);
 	return 0;

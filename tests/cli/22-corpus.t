@@ -70,6 +70,24 @@ module_of_both() { # a module of GPU and CPU names its processor; pages of two s
 		awk -v one="$(field one predicted)" -v two="$(field two predicted)" 'BEGIN { exit !(two > 0.8 * one && two < one) }'
 }
 
+memory_of_chip() { # what is soldered to a chip sold with no other needs no word; a card beside it does not change it
+	{
+		row link gb10 unified '' '' ''
+		row none gb10 '' '' '' ''
+		row type gb10 '' gb10 1 lpddr5x
+		row chip none unified apple-m2-ultra 1 ''
+		row cpu none '' apple-m2-ultra 1 ''
+		row gpu apple-m2-ultra '' '' '' ''
+		row beside rtx-4090 '' ryzen-ai-max-395 1 ''
+		row same rtx-4090 '' ryzen-ai-max-395 1 lpddr5x-8000x4
+	} | corpus
+	for id in link none type chip cpu gpu beside same; do
+		[ "$(field $id status)" = ok ] || { field $id reason; return 1; }
+	done
+	[ "$(field none predicted)" = "$(field link predicted)" ] && [ "$(field type predicted)" = "$(field link predicted)" ] &&
+		[ "$(field cpu predicted)" = "$(field chip predicted)" ] && [ "$(field beside predicted)" = "$(field same predicted)" ]
+}
+
 drives() { # by rate, by part, by words, or only that there is one
 	{
 		row rate none '' epyc-9355 1 ddr5-6400x12 '' nvme@7
@@ -202,6 +220,7 @@ ok 'words of llama-bench are random' bench_words
 ok 'prompts of benchmark programs are random words' random_words
 ok 'modules: those of the platform' modules
 ok 'chips and modules with their processors' module_of_both
+ok 'the memory of a chip' memory_of_chip
 ok 'drives' drives
 ok 'the system that the notes name' system_of_notes
 ok 'passes and batches' passes

@@ -412,10 +412,11 @@ START_TEST(names_that_people_use)
 		"iq2_k_r4", "iq2_kl", "iq2_m", "iq2_xxs+q8_0", "iq3_s", "iq3_xxs", "iq4_k_r4", "iq4_ks",
 		"iq4_ks_r4", "iq4_nl", "iq4_xs", "iq6_k", "mxfp4", "mxfp4+f16", "nvfp4", "q2_k", "q3_k_l",
 		"q3_k_m", "q4", "q4_0", "q4_0_r4", "q4_k_m", "q5_k_xl", "q6_k", "q6_k_l", "q8", "q8_0",
-		"ud-4.5bit", "ud-iq1_m", "ud-iq1_s", "ud-iq2", "ud-iq2_m", "ud-iq2_xxs", "ud-iq3_xxs",
-		"ud-iq4_xs", "ud-q2_k_xl", "ud-q3_k_xl", "ud-q4_k_m", "ud-q4_k_xl", "ud-q5_k_xl",
-		"ud-q6_k_xl", "ud-q8_k_xl", "w4a16-fp8", "zero-int4-g64", "gptq-int4-g128", "Q4_K - Medium",
-		"IQ4_XS - 4.25 bpw", "MXFP4 MoE", "mostly Q4_0"};
+		"ud-4.5bit", "ud-iq1_m", "ud-iq1_s", "ud-iq2", "ud-iq2_m", "ud-iq2_xxs", "ud-iq3_s",
+		"ud-iq3_xxs", "ud-iq4_nl", "ud-iq4_xs", "ud-q2_k_xl", "ud-q3_k_m", "ud-q3_k_s", "ud-q3_k_xl",
+		"ud-q4_k_m", "ud-q4_k_s", "ud-q4_k_xl", "ud-q5_k_m", "ud-q5_k_s", "ud-q5_k_xl", "ud-q6_k",
+		"ud-q6_k_s", "ud-q6_k_xl", "ud-q8_k_xl", "ud-tq1_0", "w4a16-fp8", "zero-int4-g64",
+		"gptq-int4-g128", "Q4_K - Medium", "IQ4_XS - 4.25 bpw", "MXFP4 MoE", "mostly Q4_0"};
 
 	arena_init(&arena, NULL, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -428,6 +429,25 @@ START_TEST(names_that_people_use)
 	}
 	ck_assert_str_eq(load("llama-2-7b", "Q4_K - Small")->quant, "q4_k_s");
 	ck_assert_str_eq(load("llama-2-7b", "IQ4_XS - 4.25 bpw")->quant, "iq4_xs");
+	arena_release(&arena);
+}
+END_TEST
+
+/* Dynamic files by the sizes that llama-bench printed of them in reports of 2026. */
+START_TEST(sizes_of_dynamic_files)
+{
+	static const struct {
+		const char *model, *quant;
+		double gib;
+	} files[] = {{"qwen3-coder-next", "ud-iq3_s", 27.65}, {"gemma-4-26b-a4b", "ud-iq4_nl", 12.66},
+		{"minimax-m2.7", "ud-q5_k_m", 157.23}, {"qwen3.5-35b-a3b", "ud-q6_k_s", 24.45}};
+
+	arena_init(&arena, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		double gib = (double)load(files[i].model, files[i].quant)->weights_bytes / (1 << 30);
+		ck_assert_msg(fabs(gib / files[i].gib - 1) < 0.04, "%s %s: %.2f GiB, not %.2f", files[i].model,
+			files[i].quant, gib, files[i].gib);
+	}
 	arena_release(&arena);
 }
 END_TEST
@@ -490,6 +510,5 @@ START_TEST(all_mixes_fit)
 END_TEST
 
 TEST_MAIN("mix", types_are_llama_cpps, sizes_are_as_published, checkpoints_to_the_byte,
-	what_checkpoints_leave_alone, rules_without_snapshot, names_that_people_use,
-	recipes_for_ik_llama, what_cannot_be_told,
-	all_mixes_fit)
+	what_checkpoints_leave_alone, rules_without_snapshot, names_that_people_use, sizes_of_dynamic_files,
+	recipes_for_ik_llama, what_cannot_be_told, all_mixes_fit)
