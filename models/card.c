@@ -219,22 +219,35 @@ static char *shorter_name(char *name)
 	return NULL;
 }
 
+int card_look_up(const char *name, struct arena *a, const char **path, struct err *err)
+{
+	char *as = arena_strdup(a, name);
+	const char *dir;
+
+	*path = NULL;
+	if (datadir_find(a, &dir, err))
+		return -1;
+	for (char *p = as; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	for (; as && !*path; as = shorter_name(as)) {
+		if (find_one(as, dir, a, path, err))
+			return -1;
+	}
+	return 0;
+}
+
 int card_find(const char *name, struct arena *a, const char **path, struct err *err)
 {
 	struct suggest near;
 	char text[128], *lower = arena_strdup(a, name);
 	const char *dir;
 
-	if (datadir_find(a, &dir, err))
+	if (card_look_up(name, a, path, err) || datadir_find(a, &dir, err))
 		return -1;
+	if (*path)
+		return 0;
 	for (char *p = lower; *p; p++)
 		*p = (char)tolower((unsigned char)*p);
-	for (char *as = arena_strdup(a, lower); as; as = shorter_name(as)) {
-		if (find_one(as, dir, a, path, err))
-			return -1;
-		if (*path)
-			return 0;
-	}
 	suggest_init(&near, lower);
 	if (offer_all(dir, a, &near, err))
 		return -1;

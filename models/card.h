@@ -19,4 +19,7 @@ int card_read(const char *path, const char *quant, struct arena *a, struct model
 /* Path of the card with this name or alias, case aside; else an error that names the nearest. */
 int card_find(const char *name, struct arena *a, const char **path, struct err *err);
 
+/* The same without an error for a name that is unknown: *path is NULL. */
+int card_look_up(const char *name, struct arena *a, const char **path, struct err *err);
+
 #endif

@@ -271,6 +271,21 @@ static void offer_all(struct suggest *near)
 		suggest_offer(near, mix_ik_at(i));
 }
 
+bool mix_is_known(const char *quant, struct arena *a)
+{
+	const char *(*const lists[])(size_t) = {mix_ggml_at, mix_ik_at, mix_checkpoint_at, mix_ud_at};
+	const char *name = plain_name(quant, a);
+
+	for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+		for (size_t i = 0; lists[k](i); i++) {
+			if (!strcmp(name, lists[k](i)))
+				return true;
+		}
+	}
+	const struct quant_type *type = quant_make(name, a);
+	return type && holds_weights(type);
+}
+
 static int unknown(const char *quant, struct err *err)
 {
 	struct suggest near;

@@ -79,6 +79,8 @@ bool mix_ggml(struct build *b, const char *name, bool imatrix);
 bool mix_ik(struct build *b, const char *name, bool imatrix);
 bool mix_checkpoint(struct build *b, const char *name);
 bool mix_ud(struct build *b, const char *name);
+/* Whether quant names one, by whatever spelling, as far as can be told without a model. */
+bool mix_is_known(const char *quant, struct arena *a);
 const char *mix_ggml_at(size_t i); /* names, NULL past the end */
 const char *mix_ik_at(size_t i);
 const char *mix_checkpoint_at(size_t i);

@@ -9,13 +9,16 @@
 #include "base/suggest.h"
 #include "base/vec.h"
 #include "sim/cmd/cmd_pasted_front.h"
+#include "sim/cmd/cmd_pasted_model.h"
 
 #define COMMAND_LINE "command line"
 
 const char pasted_usage[] =
 	"      --machine M      a name from 'offsim hw list' or a path\n"
-	"      --model NAME     a name from 'offsim model list' or a path; default: what -m or the call names\n"
-	"      --quant Q        element type or mix, where the model is no file that says it; default: dtype= of a call\n"
+	"      --model NAME     a name from 'offsim model list' or a path; default: what -m or the call names (of a\n"
+	"                       file that is not here, its name)\n"
+	"      --quant Q        element type or mix, where the model is no file that says it; default: what the file's name\n"
+	"                       says, or dtype= of a call\n"
 	"      --batch N, --prompt N, --generate N, --depth N   the workload (1, 512, 128, 0; llama-bench's own -p,\n"
 	"                       -n and -d where they are given)\n";
 
@@ -178,22 +181,6 @@ static void append_blanks(struct text *t, size_t n)
 	t->at[t->n] = '\0';
 }
 
-/* "owner/name:Q5_K_M", as llama.cpp names a file on the hub: the model, and which quantization (without one, its own
-   default, by its --help). */
-static void take_hub_file(struct pasted *p)
-{
-	char *name = arena_strdup(&p->arena, p->hub), *colon = strrchr(name, ':');
-
-	if (colon) {
-		*colon = '\0';
-		for (char *c = colon + 1; *c; c++)
-			*c = (char)tolower((unsigned char)*c);
-	}
-	p->quant = p->quant ? p->quant : colon ? colon + 1 : "q4_k_m";
-	if (!p->model)
-		p->model = name;
-}
-
 /* The words behind the program, as the text of `flags:`. What names the model or the workload is taken out, and blanks
    left where it was. */
 static char *flags_text(struct pasted *p, int argc, char **argv, enum dialect dialect)
@@ -203,14 +190,17 @@ static char *flags_text(struct pasted *p, int argc, char **argv, enum dialect di
 		int dialects;
 		size_t field;
 	} taken[] = {
-		{"-m", DIALECT_SERVER | DIALECT_BENCH | DIALECT_EXLLAMA | DIALECT_DS4_BENCH, offsetof(struct pasted, model)},
-		{"--model", ~0, offsetof(struct pasted, model)},
-		{"--model-path", DIALECT_SERVER, offsetof(struct pasted, model)},
-		{"--model_dir", DIALECT_EXLLAMA, offsetof(struct pasted, model)},
-		{"--model-name", DIALECT_TABBY, offsetof(struct pasted, model)},
+		{"-m", DIALECT_SERVER | DIALECT_BENCH | DIALECT_EXLLAMA | DIALECT_DS4_BENCH, offsetof(struct pasted, named)},
+		{"--model", ~0, offsetof(struct pasted, named)},
+		{"--model-path", DIALECT_SERVER, offsetof(struct pasted, named)},
+		{"--model_dir", DIALECT_EXLLAMA, offsetof(struct pasted, named)},
+		{"--model-name", DIALECT_TABBY, offsetof(struct pasted, named)},
 		{"-hf", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
 		{"-hfr", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
 		{"--hf-repo", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, hub)},
+		{"-hff", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, weights)},
+		{"--hf-file", DIALECT_SERVER | DIALECT_BENCH, offsetof(struct pasted, weights)},
+		{"--quantization", DIALECT_SERVER, offsetof(struct pasted, quantization)},
 		{"-p", DIALECT_BENCH, offsetof(struct pasted, prompt)}, {"-n", DIALECT_BENCH, offsetof(struct pasted, generate)},
 		{"-d", DIALECT_BENCH, offsetof(struct pasted, depth)},
 		{"--prompt-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, prompt)},
@@ -340,11 +330,11 @@ static void take_tabby_folder(struct pasted *p, int argc, char **argv)
 {
 	const char *name = option_value(argc, argv, "--model-name");
 
-	if (!name || p->model != name)
+	if (!name)
 		return;
 	const char *path = arena_printf(&p->arena, "%s/%s", or_else(option_value(argc, argv, "--model-dir"), "models"), name);
 	if (access(path, F_OK) == 0)
-		p->model = path;
+		p->named = path;
 }
 
 /* The first of ds4-bench's frontiers (the prompt up to it, tokens generated behind it), in what it allocates for the last. */
@@ -434,8 +424,7 @@ int pasted_load(struct pasted *p)
 		int n = length(p, g);
 		engine = g->engine;
 		if (g->model_follows && n < p->argc && p->argv[n][0] != '-') {
-			if (!p->model)
-				p->model = p->argv[n];
+			p->named = p->argv[n];
 			n++;
 		}
 		for (int i = 0; i < n; i++)
@@ -444,12 +433,12 @@ int pasted_load(struct pasted *p)
 		if (front.interleaved)
 			interleave(own);
 		flags = own;
-		if (p->hub)
-			take_hub_file(p);
-		if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))
-			take_offload_words(p, p->argc - n, p->argv + n, g->dialect);
 		if (g->dialect == DIALECT_TABBY)
 			take_tabby_folder(p, p->argc - n, p->argv + n);
+		if (pasted_name_model(p, &err))
+			return cmd_fail(&err);
+		if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))
+			take_offload_words(p, p->argc - n, p->argv + n, g->dialect);
 		if (g->dialect == DIALECT_DS4_BENCH)
 			flags = take_frontiers(p, p->argc - n, p->argv + n, flags);
 		flags = add_unsaid(p, g, p->argc - n, p->argv + n, flags);

@@ -6,7 +6,7 @@
  *	offsim place   --machine M --model NAME -- 'infer_auto_device_map(model, max_memory={0: "22GiB"}, dtype=torch.float16)'
  *
  * The program, or the function of a Python call, names the engine; what offsim must know besides (machine, model,
- * quantization) comes from the options, or from the file behind -m where that exists, or from dtype=.
+ * quantization) comes from the options, or from the file behind -m or its name, or from dtype=.
  */
 #ifndef SIM_CMD_CMD_PASTED_H
 #define SIM_CMD_CMD_PASTED_H
@@ -18,7 +18,12 @@ struct pasted {
 	const char *command; /* of offsim */
 	struct arena arena;
 	const char *machine, *model, *quant;
-	const char *hub; /* the command line's own name of model and quantization in one */
+	/* What the command line itself names. */
+	const char *named;        /* a model: a file, a folder, a name */
+	const char *hub;          /* a model and its quantization in one */
+	const char *weights;      /* the file that holds them, where it is not the model's */
+	const char *quantization; /* what the engine makes when it loads it */
+	bool by_name;             /* the model is what the name of a file says that is not here */
 	const char *batch, *prompt, *generate, *depth;
 	const char *last_frontier; /* of ds4-bench: the longest context it measures at */
 	bool json;

@@ -112,6 +112,28 @@ hub() { # TEXT WORDS OF llama-server...
 ok 'a file of the hub' hub 'someone/Llama-3.1-70B-Instruct-GGUF q5_k_m' -hf someone/Llama-3.1-70B-Instruct-GGUF:Q5_K_M -ngl 3
 ok 'without a quantization' hub 'q4_k_m' -ngl 3 -hf someone/Llama-3.1-70B-Instruct-GGUF
 ok 'as one word' sh -c "'$OFFSIM' predict --machine server-h100 -- vllm serve --model=llama-3.1-8b | grep -q '^llama-3.1-8b bf16'"
+names() { # TEXT WORDS OF llama-server...: of a file that is not here
+	names_text=$1
+	shift
+	"$OFFSIM" predict --machine gh200 -- llama-server "$@" >"$tmp/out" 2>&1
+	grep -qF -- "$names_text" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'a file that is not here' names 'llama-3.1-70b-instruct q4_k_m (' -ngl 3 -m /x/Llama-3.1-70B-Instruct-Q4_K_M-00001-of-00002.gguf
+ok 'is told' names "note: by its name '/x/Llama-3-70B.Q8_0.gguf' is llama-3-70b, q8_0 (--model" -ngl 3 -m /x/Llama-3-70B.Q8_0.gguf
+ok 'its quant, of another model' sh -c "'$OFFSIM' predict --machine gh200 --model llama-3-8b -- llama-server -m x-Q5_K_M.gguf |
+	head -n 1 | grep -q '^llama-3-8b q5_k_m '"
+ok 'a name that says nothing' names "'/x/my-13b.gguf' is not here (--model NAME says what it is): unknown model 'my-13b'" -m /x/my-13b.gguf
+ok 'the file of a repository' hub 'q6_k (' -hf x/Llama-3.1-70B-GGUF -hff Llama-3.1-70B-Q6_K.gguf -ngl 3
+ok 'experts that every file has in 4 bits' hub 'mxfp4 (59.0 GiB)' -hf ggml-org/gpt-oss-120b-GGUF --cpu-moe
+ok 'also one of 16 bits' names 'gpt-oss-120b mxfp4+f16 (60.8 GiB)' -m gpt-oss-120b-F16.gguf --cpu-moe
+made() { # QUANT WORDS OF vllm serve...
+	made_quant=$1
+	shift
+	"$OFFSIM" predict --machine server-h200 -- vllm serve "$@" 2>"$tmp/err" | head -n 1 | grep -qF " $made_quant ("
+}
+ok 'weights that are made when loading' made f8_e4m3 llama-3.1-70b --quantization fp8
+ok 'and those of a checkpoint' made gptq-int4-g128 Qwen/Qwen3-30B-A3B-GPTQ-Int4 --quantization gptq_marlin
+ok 'as it is published' made mxfp4+bf16 openai/gpt-oss-120b
 hub_wrong() {
 	"$OFFSIM" predict --machine gh200 -- llama-server -hf x/llama-3-8b-GGUF:Q9_K -ngl 3 2>&1 | grep -qF "unknown quant 'q9_k'" &&
 		"$OFFSIM" predict --machine gh200 -- llama-server -hf x/llama-3-8b-GGUF:Q5_K_M -nlg 3 2>&1 |
