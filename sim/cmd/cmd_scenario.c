@@ -132,8 +132,10 @@ void cmd_print_heading(const struct scenario *s)
 		fprintf(stderr, "offsim: note: %" PRIu64 " prompt and %" PRIu64 " decode tokens were recorded; the workload has more, "
 			"so they are repeated\n", s->routing.record->n_tokens[TRACE_PREFILL],
 			s->routing.record->n_tokens[TRACE_DECODE]);
-	if (*s->ignored_flags)
-		fprintf(stderr, "offsim: note: flags without influence on time or memory: %s\n", s->ignored_flags);
+	if (*s->left_out.ignored)
+		fprintf(stderr, "offsim: note: flags without influence on time or memory: %s\n", s->left_out.ignored);
+	if (*s->left_out.not_modelled)
+		fprintf(stderr, "offsim: note: not modelled, as if left out: %s\n", s->left_out.not_modelled);
 	if (s->model->context_max && w->depth + w->prompt + w->generate > s->model->context_max)
 		fprintf(stderr, "offsim: note: %" PRIu64 " tokens are more than the %" PRIu64 " the model is made for\n",
 			w->depth + w->prompt + w->generate, s->model->context_max);

@@ -89,6 +89,37 @@ static struct yaml_node *new_node(struct arena *a, enum yaml_kind kind, struct e
 	return n;
 }
 
+/* The flag's own name: an alias stands for another. */
+static const char *own_name(const struct engine_ops *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_aliases; i++)
+		if (strcmp(e->alias[i].name, name) == 0)
+			return e->alias[i].key;
+	return name;
+}
+
+static const struct engine_ignored *find_ignored(const struct engine_ops *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_ignored; i++)
+		if (strcmp(e->ignored[i].name, name) == 0)
+			return &e->ignored[i];
+	return NULL;
+}
+
+static bool knows(const struct engine_ops *e, const char *name)
+{
+	return find_ignored(e, name) || param_find(e->flag, e->n_flags, own_name(e, name));
+}
+
+/* "--top_p" for "--top-p", where the program takes it so. */
+static void write_dashes(const struct engine_ops *e, char *name)
+{
+	if (!e->dashes || knows(e, name))
+		return;
+	for (char *c = name; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+}
+
 static bool is_flag(const char *word)
 {
 	/* "-ngl" is one, "-1" is a value. */
@@ -110,28 +141,18 @@ static int unknown_flag(const struct engine_ops *e, const char *word, const char
 		suggest_text(&s, near, sizeof(near)));
 }
 
-/* The flag's own name: an alias stands for another. */
-static const char *own_name(const struct engine_ops *e, const char *name)
+static void leave_out(struct engine_left_out *left, const struct engine_ignored *ignored, const char *name, struct arena *a)
 {
-	for (size_t i = 0; i < e->n_aliases; i++)
-		if (strcmp(e->alias[i].name, name) == 0)
-			return e->alias[i].key;
-	return name;
-}
+	const char **names = ignored->kind & ENGINE_NOT_MODELLED ? &left->not_modelled : &left->ignored;
 
-static const struct engine_ignored *find_ignored(const struct engine_ops *e, const char *name)
-{
-	for (size_t i = 0; i < e->n_ignored; i++)
-		if (strcmp(e->ignored[i].name, name) == 0)
-			return &e->ignored[i];
-	return NULL;
+	*names = arena_printf(a, "%s%s%s", *names, **names ? ", " : "", name);
 }
 
 struct words {
 	const struct yaml_node *written;
 	char *text; /* the copy that is cut up */
 	char *at;   /* what is left of it */
-	const char *ignored; /* flags without influence, so far */
+	struct engine_left_out *left;
 };
 
 /* The next word as a shell would cut it: quotes keep blanks and are taken off, a backslash outside of them is kept (it
@@ -200,12 +221,13 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 		*equals = '\0';
 		value = equals + 1;
 	}
+	write_dashes(e, name);
 	const struct engine_ignored *ignored = find_ignored(e, name);
 	const char *key = own_name(e, name);
 	const struct param *row = param_find(e->flag, e->n_flags, key);
 	if (!row && !ignored)
 		return unknown_flag(e, word, name, &pos, err);
-	if (!value && (ignored ? ignored->has_value : row->kind != PARAM_KIND_FLAG)) {
+	if (!value && (ignored ? (ignored->kind & ENGINE_VALUE) != 0 : row->kind != PARAM_KIND_FLAG)) {
 		value = next_value(w);
 		if (!value && e->bare && strcmp(key, e->bare) == 0)
 			value = "on";
@@ -213,7 +235,9 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 			return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);
 	}
 	if (ignored) {
-		w->ignored = arena_printf(a, "%s%s%s", w->ignored, *w->ignored ? ", " : "", name);
+		while ((ignored->kind & ENGINE_VALUES) == ENGINE_VALUES && next_value(w))
+			;
+		leave_out(w->left, ignored, name, a);
 		return 0;
 	}
 	if (!value && row->kind == PARAM_KIND_FLAG)
@@ -221,6 +245,8 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 	for (const char *more; e->several && strcmp(key, e->several) == 0 && (more = next_value(w));)
 		value = arena_printf(a, "%s %s", value, more);
 
+	if (e->minus_unset && row->kind == PARAM_KIND_COUNT && strcmp(value, "-1") == 0)
+		return 0;
 	struct yaml_node *n = yaml_get(map, key);
 	if (n && e->repeats && strcmp(key, e->repeats) == 0) {
 		n->text = arena_printf(a, "%s,%s", n->text, value);
@@ -240,10 +266,10 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 
 /* The words of a command line. */
 static int text_to_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node *map, const char **ignored, struct err *err)
+	struct yaml_node *map, struct engine_left_out *left, struct err *err)
 {
 	char *text = arena_strdup(a, written->text), *word;
-	struct words w = {written, text, text, ""};
+	struct words w = {written, text, text, left};
 
 	while ((word = next_word(&w))) {
 		struct err_pos pos = word_pos(&w, word);
@@ -252,19 +278,19 @@ static int text_to_map(const struct engine_ops *e, const struct yaml_node *writt
 		if (add_flag(e, &w, word, map, a, err))
 			return -1;
 	}
-	*ignored = w.ignored;
 	return 0;
 }
 
 /* The same keys under their own names, without those that are ignored. */
 static int own_keys(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node *map, const char **ignored, struct err *err)
+	struct yaml_node *map, struct engine_left_out *left, struct err *err)
 {
 	struct yaml_node **link = &map->child;
 
 	for (const struct yaml_node *from = written->child; from; from = from->next) {
-		if (find_ignored(e, from->key)) {
-			*ignored = arena_printf(a, "%s%s%s", *ignored, **ignored ? ", " : "", from->key);
+		const struct engine_ignored *ignored = find_ignored(e, from->key);
+		if (ignored) {
+			leave_out(left, ignored, from->key, a);
 			continue;
 		}
 		struct yaml_node *n = arena_new(a, struct yaml_node);
@@ -307,29 +333,37 @@ static int call_to_map(const struct engine_ops *e, const struct yaml_node *writt
 }
 
 int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node **out, const char **ignored, struct err *err)
+	struct yaml_node **out, struct engine_left_out *left, struct err *err)
 {
 	struct err_pos nowhere = {0};
 	struct yaml_node *map = new_node(a, YAML_MAP, written ? written->pos : nowhere);
 
 	*out = map;
-	*ignored = "";
+	*left = (struct engine_left_out){"", ""};
 	if (!written)
 		return 0;
 	if (written->kind == YAML_LIST)
 		return err_at(err, ERR_INPUT, &written->pos, "'flags' must be a map or a text, not a list");
 	if (written->kind == YAML_SCALAR && e->n_calls && python_is_call(written->text)) {
 		struct yaml_node *keywords;
-		return call_to_map(e, written, a, &keywords, err) || own_keys(e, keywords, a, map, ignored, err) ? -1 : 0;
+		return call_to_map(e, written, a, &keywords, err) || own_keys(e, keywords, a, map, left, err) ? -1 : 0;
 	}
 	if (written->kind == YAML_SCALAR)
-		return text_to_map(e, written, a, map, ignored, err);
-	return own_keys(e, written, a, map, ignored, err);
+		return text_to_map(e, written, a, map, left, err);
+	return own_keys(e, written, a, map, left, err);
 }
 
 const char *engine_flag_name(const struct engine_ops *e, const char *name)
 {
 	return own_name(e, name);
+}
+
+bool engine_knows_flag(const struct engine_ops *e, const char *name, struct arena *a)
+{
+	char *own = arena_strdup(a, name);
+
+	write_dashes(e, own);
+	return knows(e, own);
 }
 
 int engine_flags_fill(const struct engine_ops *e, const struct yaml_node *map, struct arena *a, void **out,

@@ -28,10 +28,19 @@ struct engine_alias {
 	const char *name, *key;
 };
 
-/* A flag that is known and has no influence on time or memory. */
+/* A flag that is known and has no influence on time or memory; or has, and is not modelled: left out, which is told. */
+#define ENGINE_VALUE true /* it takes one */
+#define ENGINE_NOT_MODELLED 2u
+#define ENGINE_VALUES (4u | ENGINE_VALUE) /* one or more */
+#define ENGINE_NOT_MODELLED_VALUE (ENGINE_NOT_MODELLED | ENGINE_VALUE)
 struct engine_ignored {
 	const char *name;
-	bool has_value;
+	unsigned kind;
+};
+
+/* Flags that were written and are left out, separated by commas; "" where there are none. */
+struct engine_left_out {
+	const char *ignored, *not_modelled;
 };
 
 struct engine_ops {
@@ -46,6 +55,8 @@ struct engine_ops {
 	size_t n_ignored;
 	const char *bare;     /* a flag that may stand without its value and then means "on"; NULL: none */
 	const char *several;  /* a flag whose value is all the words up to the next flag; NULL: none */
+	bool minus_unset;     /* a count of -1 is none given */
+	bool dashes;          /* long flags may be written with underscores for them */
 	const char *repeats;  /* a flag whose values add up, joined by commas; NULL: none */
 	const struct python_function *call; /* its flags may be the text of a call of one of these */
 	size_t n_calls;
@@ -80,12 +91,13 @@ const struct engine_ops *engine_at(size_t i);
 int engine_find(const char *name, const struct err_pos *pos, const struct engine_ops **out, struct err *err);
 
 /* `flags:` as a person wrote it, a map or the text of a command line ("-ngl 40 -fa 1") or of a Python call, made into a map of
-   flag names without dashes. The result can be overridden key by key and then goes to engine_flags_fill. ignored: those
-   that are known and have no influence, separated by commas; "" when there are none. */
+   flag names without dashes. The result can be overridden key by key and then goes to engine_flags_fill. */
 int engine_flags_map(const struct engine_ops *e, const struct yaml_node *written, struct arena *a,
-	struct yaml_node **out, const char **ignored, struct err *err);
+	struct yaml_node **out, struct engine_left_out *left, struct err *err);
 /* The name under which the map holds a flag that may be written by an alias. */
 const char *engine_flag_name(const struct engine_ops *e, const char *name);
+/* Whether it has such a flag, or knows it as one without influence; the name without dashes. */
+bool engine_knows_flag(const struct engine_ops *e, const char *name, struct arena *a);
 int engine_flags_fill(const struct engine_ops *e, const struct yaml_node *map, struct arena *a, void **out,
 	struct err *err);
 

@@ -85,6 +85,12 @@ static const struct engine_ignored exllama_ignored[] = {
 	{"model-dir", true}, {"model-name", true}, {"host", true}, {"port", true}, {"disable-auth", true}, {"backend", true},
 	{"max-seq-len", true}, {"max-batch-size", true}, {"gpu-split-auto", true}, {"output-chunking", true},
 	{"prompt-template", true}, {"reasoning", true}, {"tool-format", true}, {"config", true},
+	{"or", true}, {"override", true}, {"swa_full", false}, {"temp_first", false}, {"temperature_first", false}, {"presp", true},
+	{"presence_penalty", true}, {"freqp", true}, {"frequency_penalty", true}, {"penr", true}, {"penalty_range", true},
+	{"adaptive_target", true}, {"adaptive_decay", true}, {"ccs", true}, {"cpu_cache_size", true}, {"rcs", true},
+	{"recurrent_cache_size", true}, {"ndt", true}, {"num_draft_tokens", true},
+	{"dm", ENGINE_NOT_MODELLED_VALUE}, {"draft_model_dir", ENGINE_NOT_MODELLED_VALUE}, {"mtp", ENGINE_NOT_MODELLED},
+	{"ngram", ENGINE_NOT_MODELLED_VALUE}, {"ngram_match_min", ENGINE_NOT_MODELLED_VALUE}, {"dmcl", true}, {"dmclt", true},
 };
 
 static uint64_t exllama_prefill_rows(const void *flags, const struct hw_machine *machine)

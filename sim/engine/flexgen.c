@@ -94,7 +94,7 @@ static const struct engine_alias flexgen_alias[] = {{"cpu", "cpu-cache-compute"}
 
 static const struct engine_ignored flexgen_ignored[] = {
 	{"model", true}, {"path", true}, {"offload-dir", true}, {"log-file", true}, {"no-log", false}, {"verbose", true},
-	{"prompt-len", true}, {"gen-len", true}, {"cut-gen-len", true},
+	{"prompt-len", true}, {"gen-len", true}, {"cut-gen-len", true}, {"attn-sparsity", ENGINE_NOT_MODELLED_VALUE},
 };
 
 /* Sequences of one batch whose cache is in each memory. */

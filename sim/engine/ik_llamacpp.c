@@ -19,9 +19,11 @@
 static const char *const mla_choices[] = {"auto", "0", "1", "2", "3", NULL};
 
 static const struct param ik_flag[] = {
-	LLAMACPP_FLAGS("2026-08", "512"),
+	LLAMACPP_FLAGS("2026-08", "512", ""),
 	PARAM_FLAG(struct llamacpp_flags, rtr, "rtr", "no", "repack weights for the CPU when loading"),
-	PARAM_FLAG(struct llamacpp_flags, fmoe, "fmoe", "no", "one kernel for up, gate and activation of experts"),
+	PARAM_FLAG(struct llamacpp_flags, fmoe, "fmoe", "no",
+		"one kernel for up, gate and activation of experts; on by itself since November 2025"),
+	PARAM_FLAG(struct llamacpp_flags, no_fmoe, "no-fmoe", "no", "not so"),
 	PARAM_CHOICE(struct llamacpp_flags, mla, "mla", "auto", mla_choices,
 		"0: keys and values of all heads in the cache; 1: latent vectors and, without -fa, a copy; 2, 3: latent vectors; auto: 3, "
 		"0 before November 2025"),
@@ -31,16 +33,32 @@ static const struct param ik_flag[] = {
 };
 
 static const struct engine_alias ik_alias[] = {
-	LLAMACPP_ALIASES, {"run-time-repack", "rtr"}, {"fused-moe", "fmoe"}, {"mla-use", "mla"},
+	LLAMACPP_ALIASES, {"run-time-repack", "rtr"}, {"fused-moe", "fmoe"}, {"no-fused-moe", "no-fmoe"}, {"mla-use", "mla"},
 	{"smart-expert-reduction", "ser"}, {"offload-policy", "op"}, {"moe-offload-min", "op-offload-min"},
 };
 
+/* common/common.cpp and examples/llama-bench of the same commit */
 static const struct engine_ignored ik_ignored[] = {
-	LLAMACPP_IGNORED, {"amb", true}, {"attention-max-batch", true}, {"gr", false}, {"ger", false}, {"thp", false},
-	{"cuda", true}, {"warmup-batch", false},
+	LLAMACPP_IGNORED, {"amb", true}, {"attention-max-batch", true}, {"attn-max-batch", true}, {"gr", false}, {"graph-reuse", false},
+	{"no-gr", false}, {"no-graph-reuse", false}, {"ger", false}, {"grouped-expert-routing", false}, {"thp", false},
+	{"transparent-huge-pages", false}, {"cuda", true}, {"cuda-params", true}, {"warmup-batch", false}, {"wb", false},
+	{"rcache", false}, {"rope-cache", false}, {"mqkv", false}, {"merge-qkv", false}, {"muge", false},
+	{"merge-up-gate-experts", false}, {"khad", false}, {"k-cache-hadamard", false}, {"vhad", false}, {"v-cache-hadamard", false},
+	{"ictk", true}, {"fdn", true}, {"fused-delta-net", true}, {"vq", false}, {"validate-quants", false}, {"fit", false},
+	{"fit-margin", true}, {"gpu-fit-margin", true}, {"gfm", true}, {"wgt", true}, {"worst-graph-tokens", true}, {"crs", true},
+	{"cache-ram-similarity", true}, {"ctx-checkpoints-interval", true}, {"log-format", true}, {"peg", false}, {"minilog", false},
+	{"sas", false}, {"scheduler-async", false}, {"ooae", false}, {"nrep", true}, {"n-repetitions", true}, {"mea", true},
+	{"max-extra-alloc", true}, {"tgb", true}, {"threads-gen-batch", true},
+	{"no-fug", ENGINE_NOT_MODELLED}, {"no-fused-up-gate", ENGINE_NOT_MODELLED}, {"no-ooae", ENGINE_NOT_MODELLED},
+	{"no-offload-only-active-experts", ENGINE_NOT_MODELLED}, {"dsa", ENGINE_NOT_MODELLED}, {"mtp", ENGINE_NOT_MODELLED},
+	{"multi-token-prediction", ENGINE_NOT_MODELLED}, {"no-mtp", false}, {"smgs", ENGINE_NOT_MODELLED},
+	{"split-mode-graph-scheduling", ENGINE_NOT_MODELLED}, {"max-gpu", ENGINE_NOT_MODELLED_VALUE},
+	{"defer-experts", ENGINE_NOT_MODELLED}, {"prefetch-experts", ENGINE_NOT_MODELLED},
 };
 
-static const struct llamacpp_fork ik = {.ik = true, .graphs_from = "2026-01", .expert_graphs_from = "2025-09", .together_from = "2025-04", .late_from = "2025-06",
+/* -fmoe and -fa on by themselves: pull request 863; all layers on GPUs: 2209. */
+static const struct llamacpp_fork ik = {.ik = true, .fmoe_from = "2025-11", .all_from = "2026-08", .graphs_from = "2026-01",
+	.expert_graphs_from = "2025-09", .together_from = "2025-04", .late_from = "2025-06",
 	.whole_from = "2024-04", .used_from = "2025-09", .flash_from = "2025-11", .overrides_pinned_from = "2026-04",
 	.overrides_unmap = true, .blocks_from = "2025-06", .interleaved_from = "2025-06", .delta_from = "2026-02",
 	.fused_from = "2025-10", .rows_from = "2025-06", .mla_from = "2025-12"};
@@ -69,7 +87,8 @@ static int ik_adapt(const void *flags, struct model *m, struct err *err)
 		return err_set(err, ERR_INPUT, "flag 'ser' must be two numbers such as 4,1, not '%s'", f->ser);
 	if (count_pairs(f->op) < 0)
 		return err_set(err, ERR_INPUT, "flag 'op' must be pairs of numbers such as 27,0,29,0, not '%s'", f->op);
-	llamacpp_adapt(&ik, f, m);
+	if (llamacpp_adapt(&ik, f, m, err))
+		return -1;
 	return n ? engine_use_experts(m, n, err) : 0;
 }
 
@@ -94,6 +113,8 @@ const struct engine_ops engine_ik_llamacpp = {
 	.n_aliases = ARRAY_LEN(ik_alias),
 	.ignored = ik_ignored,
 	.n_ignored = ARRAY_LEN(ik_ignored),
+	.dashes = true,
+	.minus_unset = true,
 	.bare = "fa",
 	.repeats = "ot",
 	.kernels = "ik_llama.cpp",

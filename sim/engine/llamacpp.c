@@ -26,6 +26,7 @@
  */
 #include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/kvcache.h"
@@ -80,7 +81,7 @@ static const int group_nodes[MODEL_GROUP_N] = {
 #define STATE_NODES 11
 #define EARLY_STATE_NODES 23 /* ggml-org/llama.cpp pull request 20091 */
 
-const char *const llamacpp_load_choices[] = {"mmap", "none", NULL};
+const char *const llamacpp_load_choices[] = {"mmap", "none", "auto", "mlock", "mmap+mlock", "dio", NULL};
 const char *const llamacpp_split_choices[] = {"layer", "none", "row", NULL};
 const char *const llamacpp_numa_choices[] = {"none", "distribute", "isolate", "numactl", NULL};
 /* distribute and isolate pin threads, but pages lie where loading, a prompt or an earlier run touched them (issue 11744; "it is
@@ -88,7 +89,7 @@ const char *const llamacpp_numa_choices[] = {"none", "distribute", "isolate", "n
    interleave in every guide to several sockets. */
 static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_UNBOUND, COST_PINNED, COST_SPREAD};
 
-static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
+static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512", "")};
 static const struct engine_alias llamacpp_alias[] = {LLAMACPP_ALIASES};
 static const struct engine_ignored llamacpp_ignored[] = {LLAMACPP_IGNORED};
 
@@ -138,7 +139,7 @@ static int cpu_nodes(const struct llamacpp *s, enum model_group group, int layer
 		return ROUTER_CPU_NODES;
 	if (group != MODEL_EXPERTS)
 		return nodes;
-	nodes = s->flags->fmoe ? FUSED_EXPERT_CPU_NODES : EXPERT_CPU_NODES;
+	nodes = llamacpp_fuses_experts(s->fork, s->flags) ? FUSED_EXPERT_CPU_NODES : EXPERT_CPU_NODES;
 	if (p->machine->devices[p->kv[layer].device].kind == HW_DEVICE_CPU)
 		nodes += s->fork->ik ? 2 : 1 + (int)l->n_expert_used; /* weighed, added one by one or by one operation */
 	return nodes;
@@ -236,10 +237,7 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->together = !fork->together_from || llamacpp_is_since(s->flags, fork->together_from);
 	s->vectors = llamacpp_is_since(s->flags, fork->vectors_from);
 	s->fused = llamacpp_is_since(s->flags, fork->fused_from);
-	s->gpu = hw_first_device(job->machine, HW_DEVICE_GPU);
-	/* GPUs are neighbours in the list of devices. */
-	if (s->gpu >= 0 && s->flags->sm == LLAMACPP_SPLIT_NONE)
-		s->gpu += (int)s->flags->mg;
+	s->gpu = p->rows.n ? p->rows.spot[0].device : -1;
 	s->qk_norms = arena_array(a, bool, p->model->n_layer);
 	for (uint32_t i = 0; i < p->model->n_layer; i++)
 		s->qk_norms[i] = has_tensor(p->model, &p->model->layers[i], "attn_q_norm");
@@ -554,7 +552,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	bool rows = false;
 	double params = 0;
 
-	if (group == MODEL_EXPERTS && s->flags->fmoe)
+	if (group == MODEL_EXPERTS && llamacpp_fuses_experts(s->fork, s->flags))
 		nodes = FUSED_EXPERT_NODES;
 	if (group == MODEL_ATTN && layer < (int)m->n_layer && m->layers[layer].mla_dim_k)
 		nodes += MLA_KERNELS;
@@ -760,24 +758,34 @@ int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, o
 	return 0;
 }
 
-void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m)
+int llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m, struct err *err)
 {
+	static const char used[] = ".expert_used_count=int:";
+	const char *at = strstr(f->override_kv, used);
+
 	for (uint32_t i = 0; i < m->n_layer && !llamacpp_is_since(f, fork->windows_from); i++)
 		m->layers[i].window = 0;
+	if (!at)
+		return 0;
+	char *end;
+	unsigned long n = strtoul(at + sizeof(used) - 1, &end, 10);
+	if (n == 0 || (*end && *end != ','))
+		return err_set(err, ERR_INPUT, "flag 'override-kv': '%s' is no number of experts", at + 1);
+	return engine_use_experts(m, n, err);
 }
 
 static const struct llamacpp_fork mainline = {
-	.first_graphs_from = "2024-05", .expert_graphs_from = "2025-05", .together_from = "2025-05", .graphs_from = "2026-01", .latent_from = "2025-05", .windows_from = "2025-05",
-	.fit_from = "2025-12",
+	.first_graphs_from = "2024-05", .expert_graphs_from = "2025-05", .together_from = "2025-05", .graphs_from = "2026-01",
+	.latent_from = "2025-05", .windows_from = "2025-05",
+	.all_from = "2025-09", /* pull request 15434 */
+	.fit_from = "2025-12", /* 16653 */
 	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
 	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
 	.delta_from = "2026-04", .fused_from = "2025-10", .fast_from = "2024-04", .vectors_from = "2026-02"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
 {
-	(void)err;
-	llamacpp_adapt(&mainline, flags, m);
-	return 0;
+	return llamacpp_adapt(&mainline, flags, m, err);
 }
 
 int llamacpp_mainline_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
@@ -801,6 +809,8 @@ const struct engine_ops engine_llamacpp = {
 	.n_aliases = ARRAY_LEN(llamacpp_alias),
 	.ignored = llamacpp_ignored,
 	.n_ignored = ARRAY_LEN(llamacpp_ignored),
+	.dashes = true,
+	.minus_unset = true,
 	.bare = "fa",
 	.repeats = "ot",
 	.kernels = "llama.cpp",

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "sim/engine/engine_table.h"
+#include "sim/engine/llamacpp_ignored.h"
 
 #define LLAMACPP_MAX_GPUS PLACE_MAX_ROWS
 #define LLAMACPP_HIDDEN_BYTES 4 /* of an element of a hidden state */
@@ -20,15 +21,14 @@
 enum { LLAMACPP_SPLIT_LAYER, LLAMACPP_SPLIT_NONE, LLAMACPP_SPLIT_ROW };
 
 struct llamacpp_flags {
-	const char *ngl, *ot, *fa, *ctk, *ctv, *ts, *build;
+	const char *ngl, *ot, *fa, *ctk, *ctv, *ts, *build, *dev, *fit, *override_kv, *fit_target;
 	uint64_t n_cpu_moe, b, ub, t, tb, c, mg, offload_min;
 	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload, no_pinned, one_socket;
 	int load_mode, sm, numa;
-	double fit_target_bytes;
 	/* of ik_llama.cpp */
 	const char *ser, *op;
 	int mla; /* LLAMACPP_MLA_... */
-	bool rtr, fmoe;
+	bool rtr, fmoe, no_fmoe;
 };
 
 /* As -mla says, from LLAMACPP_MLA_HEADS on. */
@@ -45,7 +45,9 @@ struct llamacpp_fork {
 	bool ik;                  /* its types, -mla, -rtr, -fmoe, -op */
 	const char *graphs_from;  /* from then on each split of a step has a CUDA graph; before, a step of several has none */
 	const char *first_graphs_from; /* from then on a step without splits has one; NULL: always */
-	const char *fit_from;     /* from then on -ngl auto keeps experts in RAM rather than layers */
+	const char *all_from;     /* from then on all layers are on GPUs when -ngl is not given, before none; NULL: as many as fit */
+	const char *fit_from;     /* from then on as many as fit, experts in RAM rather than layers */
+	const char *fmoe_from;    /* from then on -fmoe is on */
 	const char *whole_from;   /* from then on a layer whose weights cross the link is attended on the GPU as well */
 	const char *used_from;    /* from then on of experts in RAM those alone cross the link that some row chose */
 	const char *tiles_from;   /* from then on attention on the CPU is what hw/kernels says, before its `early` share; NULL:
@@ -93,15 +95,25 @@ static inline int llamacpp_mla(const struct llamacpp_fork *fork, const struct ll
 	return llamacpp_is_since(f, fork->mla_from) ? LLAMACPP_MLA_BOTH : LLAMACPP_MLA_HEADS;
 }
 
+/* As llamacpp_load_choices has them. */
+enum { LLAMACPP_LOAD_MMAP, LLAMACPP_LOAD_NONE, LLAMACPP_LOAD_AUTO, LLAMACPP_LOAD_MLOCK, LLAMACPP_LOAD_MMAP_MLOCK, LLAMACPP_LOAD_DIO };
+
 static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
 {
-	return f->mmap && !f->no_mmap && f->load_mode == 0;
+	bool mode = f->load_mode == LLAMACPP_LOAD_MMAP || f->load_mode == LLAMACPP_LOAD_AUTO || f->load_mode == LLAMACPP_LOAD_MMAP_MLOCK;
+
+	return f->mmap && !f->no_mmap && mode;
+}
+
+static inline bool llamacpp_fuses_experts(const struct llamacpp_fork *fork, const struct llamacpp_flags *f)
+{
+	return !f->no_fmoe && (f->fmoe || llamacpp_is_since(f, fork->fmoe_from));
 }
 
 /* Rows of a table of flags. */
-#define LLAMACPP_FLAGS(build_def, ub_def) \
-	PARAM_TEXT(struct llamacpp_flags, ngl, "ngl", "auto", \
-		"layers on the GPU, the output counting as one; -1: all; auto: as many as fit"), \
+#define LLAMACPP_FLAGS(build_def, ub_def, ngl_def) \
+	PARAM_TEXT(struct llamacpp_flags, ngl, "ngl", ngl_def, \
+		"layers on the GPU, the output counting as one; -1: all; auto: as many as fit; empty: as the program does, by date"), \
 	PARAM_TEXT(struct llamacpp_flags, ot, "ot", "", "REGEX=CPU|CUDA0,... : where tensors with such names go"), \
 	PARAM_COUNT(struct llamacpp_flags, n_cpu_moe, "n-cpu-moe", "0", 0, 65536, \
 		"the first N layers keep their routed experts in RAM"), \
@@ -121,7 +133,7 @@ static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
 	PARAM_TEXT(struct llamacpp_flags, ctv, "ctv", "f16", "element type of values in the cache"), \
 	PARAM_COUNT(struct llamacpp_flags, c, "c", "0", 0, 1e9, "context allocated; 0: what the workload needs"), \
 	PARAM_FLAG(struct llamacpp_flags, no_mmap, "no-mmap", "no", "read weights into pinned memory"), \
-	PARAM_CHOICE(struct llamacpp_flags, load_mode, "load-mode", "mmap", llamacpp_load_choices, "none is --no-mmap"), \
+	PARAM_CHOICE(struct llamacpp_flags, load_mode, "load-mode", "mmap", llamacpp_load_choices, "none and dio are --no-mmap"), \
 	PARAM_FLAG(struct llamacpp_flags, mmap, "mmap", "yes", "0 is --no-mmap (llama-bench)"), \
 	PARAM_FLAG(struct llamacpp_flags, no_pinned, "no-pinned", "no", \
 		"as with GGML_CUDA_NO_PINNED=1: host memory is pageable"), \
@@ -135,8 +147,12 @@ static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
 		"how several GPUs split the model: by layers; one GPU has all; dense matrices by rows"), \
 	PARAM_COUNT(struct llamacpp_flags, mg, "mg", "0", 0, LLAMACPP_MAX_GPUS - 1, \
 		"which GPU has all with sm none; else without influence"), \
-	PARAM_REAL(struct llamacpp_flags, fit_target_bytes, "fit-target", UNIT_BYTES, "1024MiB", 0, 1e15, \
-		"memory that -ngl auto leaves free on each GPU"), \
+	PARAM_TEXT(struct llamacpp_flags, dev, "dev", "", "the GPUs that are used: CUDA0,CUDA1; none; empty: all"), \
+	PARAM_TEXT(struct llamacpp_flags, fit, "fit", "on", "off: -ngl auto is all layers, whether they fit or not"), \
+	PARAM_TEXT(struct llamacpp_flags, override_kv, "override-kv", "", \
+		"KEY=TYPE:VALUE,...: of the model; experts a token uses are felt (ARCH.expert_used_count=int:4)"), \
+	PARAM_TEXT(struct llamacpp_flags, fit_target, "fit-target", "1024", \
+		"MiB that -ngl auto leaves free on each GPU: 1024, or 512,2048"), \
 	PARAM_TEXT(struct llamacpp_flags, build, "build", build_def, \
 		"year and month of the program, 2025-04: some rules have changed")
 
@@ -145,16 +161,8 @@ static inline bool llamacpp_is_mapped(const struct llamacpp_flags *f)
 	{"cmoe", "cpu-moe"}, {"no-kv-offload", "nkvo"}, {"batch-size", "b"}, {"ubatch-size", "ub"}, \
 	{"threads", "t"}, {"threads-batch", "tb"}, {"flash-attn", "fa"}, {"cache-type-k", "ctk"}, \
 	{"cache-type-v", "ctv"}, {"ctx-size", "c"}, {"tensor-split", "ts"}, {"split-mode", "sm"}, \
-	{"main-gpu", "mg"}, {"lm", "load-mode"}, {"nopo", "no-op-offload"}, {"mmp", "mmap"}
-
-#define LLAMACPP_IGNORED \
-	{"mlock", false}, {"fit", true}, {"dio", true}, {"direct-io", true}, {"np", true}, {"parallel", true}, \
-	{"fit-ctx", true}, {"no-context-shift", false}, {"swa-full", false}, {"p", true}, {"n", true}, {"d", true}, \
-	{"m", true}, {"model", true}, {"hf", true}, {"mmproj", true}, {"host", true}, {"port", true}, \
-	{"temp", true}, {"top-p", true}, {"top-k", true}, {"min-p", true}, {"jinja", false}, {"alias", true}, \
-	{"seed", true}, {"no-warmup", false}, {"r", true}, {"o", true}, {"cont-batching", false}, {"cb", false}, \
-	{"metrics", false}, {"verbose", false}, {"v", false}, {"color", false}, {"prio", true}, {"poll", true}, \
-	{"rope-scaling", true}, {"chat-template", true}, {"reasoning-format", true}
+	{"main-gpu", "mg"}, {"lm", "load-mode"}, {"nopo", "no-op-offload"}, {"mmp", "mmap"}, \
+	{"device", "dev"}, {"okv", "override-kv"}, {"fitt", "fit-target"}
 
 extern const char *const llamacpp_load_choices[], *const llamacpp_split_choices[], *const llamacpp_numa_choices[];
 
@@ -165,8 +173,8 @@ int llamacpp_place(const struct llamacpp_fork *fork, const struct engine_job *jo
 	struct err *err);
 void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_job *job, const struct placement *p,
 	struct arena *a);
-/* Takes windows away where the program knew none. */
-void llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m);
+/* Takes windows away where the program knew none, and what --override-kv says. */
+int llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m, struct err *err);
 /* For llama.cpp itself, by whatever name. */
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err);
 int llamacpp_mainline_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);

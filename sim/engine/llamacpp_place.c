@@ -6,7 +6,7 @@
  *	--n-cpu-moe, -ot     … but tensors whose names match, and experts, stay in RAM
  *
  * -ngl auto tries what fits: since 2025-12 all layers with experts of as few as possible in RAM, before as many whole
- * layers as fit. What RAM does not hold of a mapped file stays in the file (struct llamacpp_paging, for the lowering).
+ * layers as fit. Without -ngl llama.cpp had no layer on the GPU, since 2025-09 all, since 2025-12 what fits. What RAM does not hold of a mapped file stays in the file (struct llamacpp_paging, for the lowering).
  */
 #include <regex.h>
 #include <stdlib.h>
@@ -34,6 +34,7 @@ struct plan {
 	struct kvcache_types kv_types;
 	int n_gpus, gpu[LLAMACPP_MAX_GPUS];
 	double share[LLAMACPP_MAX_GPUS]; /* of the layers on GPUs, cumulated */
+	uint64_t leave_bytes[LLAMACPP_MAX_GPUS]; /* of each GPU's memory, by -ngl auto */
 	const double *below;  /* by layer: share of the GPUs' bytes that lie before its middle; NULL: layers count alike */
 	int cpu, ram;
 	uint32_t ngl;
@@ -242,7 +243,8 @@ static void balance(struct plan *plan, const struct placement *p, struct arena *
 	plan->below = below;
 }
 
-static bool gpus_fit(const struct plan *plan, uint32_t ngl, uint64_t margin, struct arena *a)
+/* Leaving what --fit-target says, or nothing. */
+static bool gpus_fit(const struct plan *plan, uint32_t ngl, bool leave, struct arena *a)
 {
 	struct arena_mark mark = arena_mark(a);
 	struct plan tried = *plan;
@@ -253,19 +255,19 @@ static bool gpus_fit(const struct plan *plan, uint32_t ngl, uint64_t margin, str
 	fill(&tried, &p, a);
 	for (int g = 0; g < plan->n_gpus; g++) {
 		int memory = plan->job->machine->devices[plan->gpu[g]].memory;
-		fits &= ledger_missing(&p.ledger, memory) == 0 && ledger_free(&p.ledger, memory) >= margin;
+		fits &= ledger_missing(&p.ledger, memory) == 0 && (!leave || ledger_free(&p.ledger, memory) >= plan->leave_bytes[g]);
 	}
 	arena_rewind(a, mark);
 	return fits;
 }
 
-static uint32_t most_layers(const struct plan *plan, uint64_t margin, struct arena *a)
+static uint32_t most_layers(const struct plan *plan, bool leave, struct arena *a)
 {
 	uint32_t fits = 0, too_many = plan->job->model->n_layer + 2;
 
 	while (too_many - fits > 1) {
 		uint32_t middle = fits + (too_many - fits) / 2;
-		if (gpus_fit(plan, middle, margin, a))
+		if (gpus_fit(plan, middle, leave, a))
 			fits = middle;
 		else
 			too_many = middle;
@@ -278,22 +280,22 @@ static uint32_t most_layers(const struct plan *plan, uint64_t margin, struct are
 static bool fit_experts(struct plan *plan, struct llamacpp_flags *fitted, struct arena *a)
 {
 	const struct model *m = plan->job->model;
-	uint64_t margin = (uint64_t)plan->flags->fit_target_bytes, too_few = 0;
+	uint64_t too_few = 0;
 	struct plan tried = *plan;
 	bool experts = false;
 
 	for (uint32_t i = 0; i < m->n_layer; i++)
 		experts |= m->layers[i].n_expert > 0;
-	if (!experts || !llamacpp_is_since(plan->flags, plan->fork->fit_from) || gpus_fit(plan, plan->ngl, margin, a))
+	if (!experts || !llamacpp_is_since(plan->flags, plan->fork->fit_from) || gpus_fit(plan, plan->ngl, true, a))
 		return false;
 	*fitted = *plan->flags;
 	fitted->n_cpu_moe = m->n_layer;
 	tried.flags = fitted;
-	if (!gpus_fit(&tried, plan->ngl, margin, a))
+	if (!gpus_fit(&tried, plan->ngl, true, a))
 		return false;
 	for (uint64_t fits = m->n_layer; fits - too_few > 1;) {
 		fitted->n_cpu_moe = too_few + (fits - too_few) / 2;
-		*(gpus_fit(&tried, plan->ngl, margin, a) ? &fits : &too_few) = fitted->n_cpu_moe;
+		*(gpus_fit(&tried, plan->ngl, true, a) ? &fits : &too_few) = fitted->n_cpu_moe;
 	}
 	fitted->n_cpu_moe = too_few + 1;
 	plan->flags = fitted;
@@ -312,11 +314,11 @@ static const char *advise_experts(const struct plan *plan, struct arena *a)
 	flags.cpu_moe = false;
 	flags.n_cpu_moe = 0;
 	tried.flags = &flags;
-	if (gpus_fit(&tried, tried.ngl, 0, a))
+	if (gpus_fit(&tried, tried.ngl, false, a))
 		return "all experts would fit in GPU memory as well: leave out --cpu-moe and --n-cpu-moe";
 	while (fits - too_few > 1) {
 		flags.n_cpu_moe = too_few + (fits - too_few) / 2;
-		if (gpus_fit(&tried, tried.ngl, 0, a))
+		if (gpus_fit(&tried, tried.ngl, false, a))
 			fits = flags.n_cpu_moe;
 		else
 			too_few = flags.n_cpu_moe;
@@ -332,7 +334,7 @@ static const char *advise(const struct plan *plan, const struct placement *p, st
 
 	if (plan->n_gpus == 0)
 		return ledger_fits(&p->ledger) ? "" : "more RAM, a shorter context or a smaller type is needed";
-	most = most_layers(plan, 0, a);
+	most = most_layers(plan, false, a);
 	if (!ledger_fits(&p->ledger))
 		return most < plan->ngl ? arena_printf(a, "-ngl %u would fit the GPU", most) :
 					  "more RAM, a shorter context or a smaller type is needed";
@@ -362,11 +364,24 @@ static const char *posix_regex(const char *text, struct arena *a)
 	return out;
 }
 
+/* What follows the name of a backend; NULL: it is none. */
+static const char *gpu_number(const char *name)
+{
+	static const char *const backends[] = {"CUDA", "ROCm", "Vulkan", "SYCL", "HIP", "MTL"};
+
+	for (size_t i = 0; i < ARRAY_LEN(backends); i++) {
+		size_t len = strlen(backends[i]);
+		if (strncmp(name, backends[i], len) == 0 && name[len] >= '0' && name[len] <= '9')
+			return name + len;
+	}
+	return NULL;
+}
+
 static int override_memory(const struct plan *plan, const char *buffer, int16_t *memory, struct err *err)
 {
 	char *end;
 
-	if (strcmp(buffer, "CPU") == 0) {
+	if (strcmp(buffer, "CPU") == 0 || strcmp(buffer, "CUDA_Host") == 0) {
 		*memory = (int16_t)plan->ram;
 		return 0;
 	}
@@ -374,9 +389,10 @@ static int override_memory(const struct plan *plan, const char *buffer, int16_t 
 		*memory = ANY_GPU;
 		return 0;
 	}
-	if (strncmp(buffer, "CUDA", 4) == 0) {
-		long g = strtol(buffer + 4, &end, 10);
-		if (buffer[4] && *end == '\0' && g >= 0 && g < plan->n_gpus) {
+	const char *number = gpu_number(buffer);
+	if (number) {
+		long g = strtol(number, &end, 10);
+		if (*end == '\0' && g >= 0 && g < plan->n_gpus) {
 			*memory = (int16_t)plan->job->machine->devices[plan->gpu[g]].memory;
 			return 0;
 		}
@@ -412,6 +428,31 @@ static int parse_overrides(struct plan *plan, struct arena *a, struct err *err)
 	return 0;
 }
 
+/* "CUDA1,CUDA0": those, in that order. */
+static int parse_devices(struct plan *plan, struct arena *a, struct err *err)
+{
+	char *text = arena_strdup(a, plan->flags->dev), *save, *end;
+	int all[LLAMACPP_MAX_GPUS], n_all = plan->n_gpus;
+	bool none = strcmp(text, "none") == 0;
+
+	if (!*text)
+		return 0;
+	memcpy(all, plan->gpu, sizeof(all));
+	plan->n_gpus = 0;
+	for (char *word = strtok_r(text, ",/", &save); word && !none; word = strtok_r(NULL, ",/", &save)) {
+		const char *number = gpu_number(word);
+		long g = number ? strtol(number, &end, 10) : -1;
+		if (g < 0 || g >= n_all || *end)
+			return err_set(err, ERR_INPUT, "flag 'dev': no device '%s' on this machine; %s", word,
+				n_all ? arena_printf(a, "CUDA0 to CUDA%d, or none", n_all - 1) : "none");
+		for (int i = 0; i < plan->n_gpus; i++)
+			if (plan->gpu[i] == all[g])
+				return err_set(err, ERR_INPUT, "flag 'dev': '%s' is there twice", word);
+		plan->gpu[plan->n_gpus++] = all[g];
+	}
+	return 0;
+}
+
 static int parse_split(struct plan *plan, struct arena *a, struct err *err)
 {
 	const struct hw_machine *hw = plan->job->machine;
@@ -421,7 +462,8 @@ static int parse_split(struct plan *plan, struct arena *a, struct err *err)
 
 	for (char *word = strtok_r(text, ",/", &save); word; word = strtok_r(NULL, ",/", &save)) {
 		if (n == plan->n_gpus)
-			return err_set(err, ERR_INPUT, "flag 'ts': more shares than the %d GPUs", plan->n_gpus);
+			return err_set(err, ERR_INPUT, "flag 'ts': more shares than the machine's %d GPU%s", plan->n_gpus,
+				plan->n_gpus == 1 ? "" : "s");
 		if (units_parse(word, UNIT_PLAIN, &part[n], err) || part[n] < 0)
 			return err_set(err, ERR_INPUT, "flag 'ts': '%s' is no share", word);
 		sum += part[n++];
@@ -438,11 +480,30 @@ static int parse_split(struct plan *plan, struct arena *a, struct err *err)
 	return 0;
 }
 
+/* "512,1024": MiB, or with a unit, of each GPU; one is for all. */
+static int parse_leave(struct plan *plan, struct arena *a, struct err *err)
+{
+	char *text = arena_strdup(a, plan->flags->fit_target), *save;
+	double bytes = 0;
+	int n = 0;
+
+	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		bool plain = strspn(word, "0123456789") == strlen(word);
+		if (units_parse(plain ? arena_printf(a, "%sMiB", word) : word, UNIT_BYTES, &bytes, err) || bytes < 0 || bytes > 1e15)
+			return err_set(err, ERR_INPUT, "flag 'fit-target': '%s' is no number of MiB", word);
+		if (n < LLAMACPP_MAX_GPUS)
+			plan->leave_bytes[n++] = (uint64_t)bytes;
+	}
+	for (; n < LLAMACPP_MAX_GPUS; n++)
+		plan->leave_bytes[n] = (uint64_t)bytes;
+	return 0;
+}
+
 static int parse_ngl(const char *text, uint32_t all, bool *automatic, uint32_t *ngl, struct err *err)
 {
 	double n;
 
-	*automatic = strcmp(text, "auto") == 0;
+	*automatic = !*text || strcmp(text, "auto") == 0;
 	*ngl = all;
 	if (*automatic || strcmp(text, "all") == 0)
 		return 0;
@@ -451,6 +512,16 @@ static int parse_ngl(const char *text, uint32_t all, bool *automatic, uint32_t *
 	if (n >= 0 && n < all)
 		*ngl = (uint32_t)n;
 	return 0;
+}
+
+static bool fits_itself(const struct plan *plan)
+{
+	const struct llamacpp_fork *fork = plan->fork;
+	const char *fit = plan->flags->fit;
+
+	if (strcmp(fit, "off") == 0 || strcmp(fit, "0") == 0)
+		return false;
+	return *plan->flags->ngl || !fork->all_from || llamacpp_is_since(plan->flags, fork->fit_from);
 }
 
 static int cache_type(const char *flag, const char *name, const struct quant_type **type, struct err *err)
@@ -500,6 +571,8 @@ static int plan_init(struct plan *plan, const struct llamacpp_fork *fork, const 
 	for (int d = 0; d < hw->n_devices && plan->n_gpus < LLAMACPP_MAX_GPUS; d++)
 		if (hw->devices[d].kind == HW_DEVICE_GPU)
 			plan->gpu[plan->n_gpus++] = d;
+	if (parse_devices(plan, a, err))
+		return -1;
 	if (plan->n_gpus && f->mg >= (uint64_t)plan->n_gpus)
 		return err_set(err, ERR_INPUT, "flag 'mg': no GPU %d; this machine has %d, counted from 0", (int)f->mg,
 			plan->n_gpus);
@@ -510,7 +583,7 @@ static int plan_init(struct plan *plan, const struct llamacpp_fork *fork, const 
 	if (cache_type("ctk", f->ctk, &plan->kv_types.k, err) || cache_type("ctv", f->ctv, &plan->kv_types.v, err))
 		return -1;
 	plan->kv_types.form = cache_form(fork, f);
-	return parse_overrides(plan, a, err) || parse_split(plan, a, err) ? -1 : 0;
+	return parse_overrides(plan, a, err) || parse_split(plan, a, err) || parse_leave(plan, a, err) ? -1 : 0;
 }
 
 /* Types that only a fork knows, or that no GGUF holds. */
@@ -535,8 +608,10 @@ static int place(struct plan *plan, const struct llamacpp_fork *fork, const stru
 		return -1;
 	if (plan->n_gpus == 0)
 		plan->ngl = 0;
+	else if (automatic && !fits_itself(plan))
+		plan->ngl = llamacpp_is_since(plan->flags, fork->all_from) ? plan->ngl : 0;
 	else if (automatic && !fit_experts(plan, &fitted, a))
-		plan->ngl = most_layers(plan, (uint64_t)plan->flags->fit_target_bytes, a);
+		plan->ngl = most_layers(plan, true, a);
 	fill(plan, p, a);
 	if (!ledger_fits(&p->ledger) && plan->n_gpus > 1 && plan->flags->sm == LLAMACPP_SPLIT_LAYER && !*plan->flags->ts) {
 		balance(plan, p, a);

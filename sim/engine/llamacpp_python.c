@@ -1,10 +1,10 @@
 /*
- * llamacpp_python.c - llama-cpp-python: llama.cpp by the keywords of its class Llama, with its default of 512 tokens of
- * context and of a batch. Its flags may be the text of the call: Llama(model_path="m.gguf", n_gpu_layers=20).
+ * llamacpp_python.c - llama-cpp-python: llama.cpp by the keywords of its class Llama, with its defaults of 512 tokens of
+ * context and of a batch and of no layer on the GPU (n_gpu_layers=0 in llama_cpp/llama.py). Its flags may be the text of the call: Llama(model_path="m.gguf", n_gpu_layers=20).
  */
 #include "sim/engine/llamacpp.h"
 
-static const struct param python_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
+static const struct param python_flag[] = {LLAMACPP_FLAGS("2026-08", "512", "0")};
 
 static const struct engine_alias python_alias[] = {
 	LLAMACPP_ALIASES, {"n_gpu_layers", "ngl"}, {"n_ctx", "c"}, {"n_batch", "b"}, {"n_ubatch", "ub"},
@@ -31,6 +31,7 @@ const struct engine_ops engine_llamacpp_python = {
 	.n_aliases = ARRAY_LEN(python_alias),
 	.ignored = python_ignored,
 	.n_ignored = ARRAY_LEN(python_ignored),
+	.minus_unset = true,
 	.bare = "fa",
 	.repeats = "ot",
 	.call = python_calls,

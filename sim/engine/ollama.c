@@ -13,9 +13,7 @@ static const struct llamacpp_fork bundled = {
 
 static int ollama_adapt(const void *flags, struct model *m, struct err *err)
 {
-	(void)err;
-	llamacpp_adapt(&bundled, flags, m);
-	return 0;
+	return llamacpp_adapt(&bundled, flags, m, err);
 }
 
 static int ollama_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err)
@@ -28,7 +26,7 @@ static void *ollama_state_new(const struct engine_job *job, const struct placeme
 	return llamacpp_state_new(&bundled, job, p, a);
 }
 
-static const struct param ollama_flag[] = {LLAMACPP_FLAGS("2026-08", "512")};
+static const struct param ollama_flag[] = {LLAMACPP_FLAGS("2026-08", "512", "")};
 
 static const struct engine_alias ollama_alias[] = {
 	LLAMACPP_ALIASES, {"num_gpu", "ngl"}, {"num_ctx", "c"}, {"num_batch", "ub"}, {"num_thread", "t"},
@@ -37,7 +35,8 @@ static const struct engine_alias ollama_alias[] = {
 
 static const struct engine_ignored ollama_ignored[] = {
 	LLAMACPP_IGNORED, {"num_predict", true}, {"num_keep", true}, {"temperature", true}, {"top_k", true},
-	{"top_p", true}, {"keep_alive", true}, {"use_mlock", true},
+	{"top_p", true}, {"keep_alive", true}, {"use_mlock", true}, {"keepalive", true}, {"think", false}, {"hidethinking", false},
+	{"nowordwrap", false}, {"format", true}, {"insecure", false}, {"experimental", false},
 };
 
 const struct engine_ops engine_ollama = {
@@ -51,6 +50,8 @@ const struct engine_ops engine_ollama = {
 	.n_aliases = ARRAY_LEN(ollama_alias),
 	.ignored = ollama_ignored,
 	.n_ignored = ARRAY_LEN(ollama_ignored),
+	.dashes = true,
+	.minus_unset = true,
 	.bare = "fa",
 	.repeats = "ot",
 	.kernels = "llama.cpp",

@@ -16,6 +16,7 @@
 #include "models/kvcache.h"
 #include "sim/engine/bring.h"
 #include "sim/engine/divide.h"
+#include "sim/engine/sglang_ignored.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
 #define GIB 1073741824.0
@@ -78,6 +79,7 @@ static const struct engine_ignored sglang_ignored[] = {
 	{"tool-call-parser", true}, {"max-running-requests", true}, {"disable-radix-cache", false}, {"chat-template", true},
 	{"load-format", true}, {"offload-mode", true}, {"hicache-io-backend", true}, {"hicache-write-policy", true},
 	{"hicache-mem-layout", true}, {"page-size", true}, {"disable-custom-all-reduce", false},
+	SGLANG_IGNORED,
 };
 
 static struct bring bring_of(const struct sglang_flags *f)

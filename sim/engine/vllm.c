@@ -118,9 +118,10 @@ static const struct engine_alias vllm_alias[] = {
 	{"pp", "pipeline-parallel-size"},
 };
 
+/* vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py of August 2026, and what older releases took besides */
 static const struct engine_ignored vllm_ignored[] = {
 	{"model", true}, {"dtype", true}, {"quantization", true}, {"q", true}, {"host", true}, {"port", true}, {"api-key", true},
-	{"served-model-name", true}, {"trust-remote-code", false}, {"download-dir", true}, {"tokenizer", true}, {"seed", true},
+	{"served-model-name", ENGINE_VALUES}, {"trust-remote-code", false}, {"download-dir", true}, {"tokenizer", true}, {"seed", true},
 	{"load-format", true}, {"revision", true}, {"chat-template", true}, {"enable-prefix-caching", false},
 	{"no-enable-prefix-caching", false}, {"enable-chunked-prefill", false}, {"swap-space", true},
 	{"disable-log-requests", false}, {"disable-log-stats", false}, {"uvicorn-log-level", true}, {"tool-call-parser", true},
@@ -129,6 +130,35 @@ static const struct engine_ignored vllm_ignored[] = {
 	{"moe-backend", true},
 	/* NCCL's: over NVLink 6 us on two H100 (NVIDIA/nccl issue 1259) against 9.5; over PCIe `reduce' lies between the two */
 	{"disable-custom-all-reduce", false},
+	{"tokenizer-mode", true}, {"config-format", true}, {"hf-config-path", true}, {"hf-overrides", true}, {"hf-token", true},
+	{"tokenizer-revision", true}, {"code-revision", true}, {"skip-tokenizer-init", false}, {"task", true}, {"runner", true},
+	{"device", true}, {"worker-use-ray", false}, {"max-parallel-loading-workers", true}, {"safetensors-load-strategy", true},
+	{"model-loader-extra-config", true}, {"override-generation-config", true}, {"logits-processors", true}, {"rope-scaling", true},
+	{"rope-theta", true}, {"attention-backend", true}, {"scheduling-policy", true}, {"stream-interval", true},
+	{"max-num-partial-prefills", true}, {"max-long-partial-prefills", true}, {"long-prefill-token-threshold", true},
+	{"use-v2-block-manager", false}, {"num-lookahead-slots", true}, {"preemption-mode", true}, {"prefix-caching-hash-algo", true},
+	{"max-seq-len-to-capture", true}, {"num-gpu-blocks-override", true}, {"calculate-kv-scales", false},
+	{"guided-decoding-backend", true}, {"structured-outputs-config", true}, {"enable-reasoning", false}, {"mm-processor-kwargs", true},
+	{"mm-encoder-tp-mode", true}, {"mm-processor-cache-gb", true}, {"disable-mm-preprocessor-cache", false},
+	{"allowed-local-media-path", true}, {"chat-template-content-format", true}, {"tool-parser-plugin", true}, {"response-role", true},
+	{"ssl-keyfile", true}, {"ssl-certfile", true}, {"root-path", true}, {"allowed-origins", true}, {"middleware", true},
+	{"enable-request-id-headers", false}, {"disable-frontend-multiprocessing", false}, {"disable-uvicorn-access-log", false},
+	{"enable-log-requests", false}, {"no-enable-log-requests", false}, {"max-log-len", true}, {"show-hidden-metrics-for-version", true},
+	{"otlp-traces-endpoint", true}, {"enable-server-load-tracking", false}, {"enable-prompt-tokens-details", false}, {"uds", true},
+	{"api-server-count", true}, {"headless", false}, {"enable-sleep-mode", false}, {"profiler-config", true}, {"num-iters", true},
+	{"num-iters-warmup", true}, {"output-json", true}, {"profile", false}, {"default-chat-template-kwargs", true},
+	{"speculative-config", ENGINE_NOT_MODELLED_VALUE}, {"speculative-model", ENGINE_NOT_MODELLED_VALUE},
+	{"num-speculative-tokens", ENGINE_NOT_MODELLED_VALUE}, {"num-scheduler-steps", ENGINE_NOT_MODELLED_VALUE},
+	{"compilation-config", ENGINE_NOT_MODELLED_VALUE}, {"cc", ENGINE_NOT_MODELLED_VALUE}, {"O", ENGINE_NOT_MODELLED_VALUE},
+	{"O0", ENGINE_NOT_MODELLED}, {"O1", ENGINE_NOT_MODELLED}, {"O2", false}, {"O3", ENGINE_NOT_MODELLED},
+	{"optimization-level", ENGINE_NOT_MODELLED_VALUE}, {"enable-expert-parallel", ENGINE_NOT_MODELLED},
+	{"all2all-backend", ENGINE_NOT_MODELLED_VALUE}, {"enable-eplb", ENGINE_NOT_MODELLED}, {"dp", ENGINE_NOT_MODELLED_VALUE},
+	{"data-parallel-size", ENGINE_NOT_MODELLED_VALUE}, {"data-parallel-size-local", ENGINE_NOT_MODELLED_VALUE},
+	{"data-parallel-address", ENGINE_NOT_MODELLED_VALUE}, {"data-parallel-rpc-port", ENGINE_NOT_MODELLED_VALUE},
+	{"decode-context-parallel-size", ENGINE_NOT_MODELLED_VALUE}, {"dcp", ENGINE_NOT_MODELLED_VALUE},
+	{"nnodes", ENGINE_NOT_MODELLED_VALUE}, {"node-rank", ENGINE_NOT_MODELLED_VALUE}, {"master-addr", ENGINE_NOT_MODELLED_VALUE},
+	{"enable-dbo", ENGINE_NOT_MODELLED}, {"enable-lora", ENGINE_NOT_MODELLED}, {"lora-modules", ENGINE_NOT_MODELLED | ENGINE_VALUES},
+	{"max-loras", true}, {"max-lora-rank", true}, {"max-cpu-loras", true},
 };
 
 struct plan {
@@ -461,6 +491,7 @@ const struct engine_ops engine_vllm = {
 	.flags_size = sizeof(struct vllm_flags),
 	.alias = vllm_alias,
 	.n_aliases = ARRAY_LEN(vllm_alias),
+	.dashes = true,
 	.ignored = vllm_ignored,
 	.n_ignored = ARRAY_LEN(vllm_ignored),
 	.several = "numa-bind-nodes",

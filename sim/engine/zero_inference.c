@@ -83,11 +83,11 @@ static const struct param zero_flag[] = {
 
 static const struct engine_alias zero_alias[] = {
 	{"cpu_offload", "cpu-offload"}, {"disk_offload", "disk-offload"}, {"kv_offload", "kv-offload"},
-	{"quant_bits", "quant-bits"}, {"pin_memory", "pin-memory"}, {"use-gds", "use_gds"},
+	{"quant_bits", "quant-bits"}, {"quant_bit", "quant-bits"}, /* as argparse completes it */ {"pin_memory", "pin-memory"}, {"use-gds", "use_gds"},
 };
 
 static const struct engine_ignored zero_ignored[] = {
-	{"model", true}, {"dummy", false}, {"loops", true}, {"batch-size", true}, {"prompt-len", true}, {"gen-len", true},
+	{"model", true}, {"dummy", false}, {"loops", true}, {"batch-size", true}, {"batch_size", true}, {"prompt-len", true}, {"gen-len", true},
 	{"local_rank", true}, {"offload-dir", true}, {"log-file", true}, {"verbose", true}, {"quant_group_size", true},
 	{"quant-group-size", true}, {"pin_kv_cache", true}, {"async_kv_offload", true}, {"num_nodes", true},
 	{"cut-gen-len", true}, {"deepspeed", false}, {"zero-stage", true},

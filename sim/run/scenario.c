@@ -241,7 +241,7 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 	const struct err_pos *pos = &yaml_get(root, "engine")->pos;
 
 	if (engine_find(k->engine, pos, &s->engine, err) ||
-		engine_flags_map(s->engine, k->flags, a, &s->flags_node, &s->ignored_flags, err))
+		engine_flags_map(s->engine, k->flags, a, &s->flags_node, &s->left_out, err))
 		return -1;
 	/* Where an engine refuses what it is given. */
 	if (!k->flags)

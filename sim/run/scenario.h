@@ -38,7 +38,7 @@ struct scenario {
 	struct hw_machine *machine;
 	const struct engine_ops *engine;
 	void *flags;              /* the engine's own struct, filled through its table */
-	const char *ignored_flags; /* that are known and have no influence here; "" when there are none */
+	struct engine_left_out left_out; /* flags that are known and change nothing here */
 	struct cost *cost;        /* what the engine's kernels reach; NULL for one without such data */
 	struct yaml_node *flags_node, *machine_node, *sweep;
 	struct trace_workload workload;
