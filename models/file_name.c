@@ -161,10 +161,14 @@ int file_name_read(const char *text, struct arena *a, struct file_name *out, str
 		out->quant = cut_quant(name, recipe, a);
 	out->said = arena_strdup(a, name);
 	owner = strchr(name, '_');
-	char *bare = owner ? arena_strdup(a, owner + 1) : NULL; /* "Qwen_Qwen3-0.6B" */
-	if (find_model(name, a, &out->model, err))
-		return -1;
-	if (!out->model && bare)
-		return find_model(bare, a, &out->model, err);
+	size_t letters = strcspn(name, "0123456789-");
+	char *others[] = {
+		arena_strdup(a, name),
+		owner ? arena_strdup(a, owner + 1) : NULL,                                      /* "Qwen_Qwen3-0.6B" */
+		name[letters] ? arena_printf(a, "%.*s-%s", (int)letters, name, name + letters) : NULL, /* "llama3.1-70b" */
+	};
+	for (size_t i = 0; i < ARRAY_LEN(others) && !out->model; i++)
+		if (others[i] && find_model(others[i], a, &out->model, err))
+			return -1;
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "sim/cmd/cmd_pasted_front.h"
 #include "sim/cmd/cmd_pasted_model.h"
+#include "sim/cmd/cmd_pasted_program.h"
 
 #define COMMAND_LINE "command line"
 
@@ -21,95 +22,6 @@ const char pasted_usage[] =
 	"                       says, or dtype= of a call\n"
 	"      --batch N, --prompt N, --generate N, --depth N   the workload (1, 512, 128, 0; llama-bench's own -p,\n"
 	"                       -n and -d where they are given)\n";
-
-#define PROGRAM_WORDS 3
-
-/* How a program names what is no flag of its engine: model and workload. */
-enum dialect {
-	DIALECT_SERVER = 1, DIALECT_BENCH = 2, DIALECT_FLEXGEN = 4, DIALECT_ZERO = 8, DIALECT_EXLLAMA = 16, DIALECT_TABBY = 32,
-	DIALECT_DS4_BENCH = 64,
-};
-
-/* The words that a command line begins with; of the first any folder before it is passed over, and any version behind
-   "python". */
-static const struct program {
-	const char *word[PROGRAM_WORDS];
-	const char *engine;
-	enum dialect dialect;
-	bool model_follows; /* as the first word behind them that is no flag */
-	const char *script; /* named further on: a launcher's own flags come before it */
-	/* What the program gives its engine when the command line does not, by either name, and the engine would not. */
-	struct {
-		const char *name, *alias, *value;
-	} unsaid[2];
-} programs[] = {
-	{{"llama-server"}, "llama.cpp", .dialect = DIALECT_SERVER}, {{"llama-cli"}, "llama.cpp", .dialect = DIALECT_SERVER},
-	{{"llama-bench"}, "llama.cpp", .dialect = DIALECT_BENCH},
-	{{"llama-batched-bench"}, "llama.cpp", .dialect = DIALECT_SERVER},
-	{{"llama-completion"}, "llama.cpp", .dialect = DIALECT_SERVER},
-	{{"vllm", "serve"}, "vllm", .dialect = DIALECT_SERVER, .model_follows = true},
-	{{"python", "-m", "vllm.entrypoints.openai.api_server"}, "vllm", .dialect = DIALECT_SERVER},
-	{{"python", "-m", "sglang.launch_server"}, "sglang", .dialect = DIALECT_SERVER},
-	{{"python", "-m", "flexllmgen.flex_opt"}, "flexgen", .dialect = DIALECT_FLEXGEN},
-	{{"flexllmgen.flex_opt"}, "flexgen", .dialect = DIALECT_FLEXGEN},
-	{{"deepspeed"}, "zero-inference", .dialect = DIALECT_ZERO, .script = "run_model.py"},
-	{{"run_model.py"}, "zero-inference", .dialect = DIALECT_ZERO},
-	/* turboderp-org/exllamav3 4f8ad01, eval/perf.py and examples/chat.py; theroyallab/tabbyAPI e632af4, main.py */
-	{{"python"}, "exllama", .dialect = DIALECT_EXLLAMA, .script = "perf.py",
-		.unsaid = {{"--chunk_size", "-chunk_size", "4096"}, {"--cache_size", "-cs", "32768"}}},
-	{{"python"}, "exllama", .dialect = DIALECT_EXLLAMA, .script = "chat.py", .unsaid = {{"--cache_size", "-cs", "32768"}}},
-	{{"python"}, "exllama", .dialect = DIALECT_TABBY, .script = "main.py"},
-	/* antirez/ds4 8d57664, ds4_cli.c, ds4_server.c, ds4_bench.c */
-	{{"ds4"}, "ds4", .dialect = DIALECT_SERVER, .unsaid = {{"--ctx", "-c", "32768"}}},
-	{{"ds4-server"}, "ds4", .dialect = DIALECT_SERVER, .unsaid = {{"--ctx", "-c", "32768"}}},
-	{{"ds4-bench"}, "ds4", .dialect = DIALECT_DS4_BENCH},
-};
-
-/* "python", "python3", "python3.12" */
-static bool is_python(const char *word)
-{
-	const char *name = pasted_without_folder(word);
-
-	return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
-}
-
-static bool begins_with(const struct pasted *p, const char *word)
-{
-	return strcmp(word, "python") == 0 ? is_python(p->argv[0]) : strcmp(word, pasted_without_folder(p->argv[0])) == 0;
-}
-
-static int n_words(const struct program *g)
-{
-	int n = 0;
-
-	while (n < PROGRAM_WORDS && g->word[n])
-		n++;
-	return n;
-}
-
-/* How many words the program takes up, its script with them; 0 where that is missing. */
-static int length(const struct pasted *p, const struct program *g)
-{
-	if (!g->script)
-		return n_words(g);
-	for (int i = n_words(g); i < p->argc; i++)
-		if (strcmp(pasted_without_folder(p->argv[i]), g->script) == 0)
-			return i + 1;
-	return 0;
-}
-
-static const struct program *find_program(const struct pasted *p)
-{
-	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
-		const struct program *g = &programs[i];
-		int k = 0, n = n_words(g);
-		while (k < n && k < p->argc && (k ? strcmp(p->argv[k], g->word[k]) == 0 : begins_with(p, g->word[0])))
-			k++;
-		if (k == n && length(p, g) > 0)
-			return g;
-	}
-	return NULL;
-}
 
 /* The engine whose call this is, the first that has calls when none is named; NULL when it is no call. */
 static const struct engine_ops *engine_of_call(const char *text)
@@ -123,39 +35,6 @@ static const struct engine_ops *engine_of_call(const char *text)
 			first = e;
 	}
 	return first;
-}
-
-static int unknown_program(const struct pasted *p)
-{
-	const char *begin = pasted_without_folder(p->argv[0]);
-	char two[128];
-	struct suggest s;
-	char near[128];
-
-	/* "python -m x": which module it is; "python x.py": which script; "vllm x": which command. */
-	if (p->argc > 2 && is_python(begin) && strcmp(p->argv[1], "-m") == 0)
-		begin = p->argv[2];
-	for (int i = 1; i < p->argc && is_python(begin); i++)
-		if (p->argv[i][0] != '-')
-			begin = pasted_without_folder(p->argv[i]);
-	if (is_python(begin))
-		return cmd_usage_error(p->command, "'%s' alone names no engine: behind it stands a script, or -m and a module", begin);
-	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
-		if (programs[i].script && strcmp(begin, programs[i].word[0]) == 0)
-			return cmd_usage_error(p->command, "of '%s' only '%s ... %s' is known", begin, begin, programs[i].script);
-	suggest_init(&s, begin);
-	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
-		const struct program *g = &programs[i];
-		if (n_words(g) == 2) {
-			bool same = strcmp(begin, g->word[0]) == 0;
-			snprintf(two, sizeof(two), "%s %s", g->word[0], g->word[1]);
-			if (same)
-				return cmd_usage_error(p->command, "of '%s' only '%s' is known", begin, two);
-		}
-		suggest_offer(&s, g->script ? g->script : g->word[n_words(g) == PROGRAM_WORDS ? PROGRAM_WORDS - 1 : 0]);
-	}
-	return cmd_usage_error(p->command, "no engine is known by the program '%s'%s", begin,
-		suggest_text(&s, near, sizeof(near)));
 }
 
 /* A text that grows; what it is made into is the arena's. */
@@ -183,15 +62,15 @@ static void append_blanks(struct text *t, size_t n)
 
 /* The words behind the program, as the text of `flags:`. What names the model or the workload is taken out, and blanks
    left where it was. */
-static char *flags_text(struct pasted *p, int argc, char **argv, enum dialect dialect)
+static char *flags_text(struct pasted *p, int argc, char **argv, unsigned dialect)
 {
 	static const struct {
 		const char *name;
-		int dialects;
+		unsigned dialects;
 		size_t field;
 	} taken[] = {
 		{"-m", DIALECT_SERVER | DIALECT_BENCH | DIALECT_EXLLAMA | DIALECT_DS4_BENCH, offsetof(struct pasted, named)},
-		{"--model", ~0, offsetof(struct pasted, named)},
+		{"--model", ~0u, offsetof(struct pasted, named)},
 		{"--model-path", DIALECT_SERVER, offsetof(struct pasted, named)},
 		{"--model_dir", DIALECT_EXLLAMA, offsetof(struct pasted, named)},
 		{"--model-name", DIALECT_TABBY, offsetof(struct pasted, named)},
@@ -206,8 +85,17 @@ static char *flags_text(struct pasted *p, int argc, char **argv, enum dialect di
 		{"--prompt-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, prompt)},
 		{"--gen-len", DIALECT_FLEXGEN | DIALECT_ZERO, offsetof(struct pasted, generate)},
 		{"--batch-size", DIALECT_ZERO, offsetof(struct pasted, batch)},
+		{"--batch_size", DIALECT_ZERO, offsetof(struct pasted, batch)},
 		{"--ctx-start", DIALECT_DS4_BENCH, offsetof(struct pasted, prompt)},
 		{"--ctx-max", DIALECT_DS4_BENCH, offsetof(struct pasted, last_frontier)},
+		{"--model_path", DIALECT_KT, offsetof(struct pasted, named)},
+		{"--gguf_path", DIALECT_KT, offsetof(struct pasted, weights)},
+		{"-npp", DIALECT_BATCHED, offsetof(struct pasted, prompt)}, {"-ntg", DIALECT_BATCHED, offsetof(struct pasted, generate)},
+		{"-npl", DIALECT_BATCHED, offsetof(struct pasted, batch)},
+		{"--input-len", DIALECT_ONE_BATCH, offsetof(struct pasted, prompt)},
+		{"--output-len", DIALECT_ONE_BATCH, offsetof(struct pasted, generate)},
+		{"--batch-size", DIALECT_ONE_BATCH, offsetof(struct pasted, batch)},
+		{"--batch", DIALECT_ONE_BATCH, offsetof(struct pasted, batch)},
 		{"--gen-tokens", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
 		{"--tokens", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
 		{"-n", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
@@ -220,7 +108,7 @@ static char *flags_text(struct pasted *p, int argc, char **argv, enum dialect di
 		size_t blanks = strlen(pasted_quoted(&p->arena, argv[i])) + 1;
 		for (size_t k = 0; k < ARRAY_LEN(taken) && !value; k++) {
 			size_t len = strlen(taken[k].name);
-			if (!(taken[k].dialects & (int)dialect) || strncmp(argv[i], taken[k].name, len))
+			if (!(taken[k].dialects & dialect) || strncmp(argv[i], taken[k].name, len))
 				continue;
 			field = (const char **)((char *)p + taken[k].field);
 			if (argv[i][len] == '\0' && i + 1 < argc)
@@ -233,6 +121,10 @@ static char *flags_text(struct pasted *p, int argc, char **argv, enum dialect di
 				*field = value;
 			if (i + 1 < argc && value == argv[i + 1])
 				blanks += strlen(pasted_quoted(&p->arena, argv[++i])) + 1;
+			append_blanks(&text, blanks);
+			continue;
+		}
+		if ((dialect & DIALECT_OLLAMA) && argv[i][0] != '-') { /* what the model is told */
 			append_blanks(&text, blanks);
 			continue;
 		}
@@ -318,11 +210,10 @@ static void take_offload_words(struct pasted *p, int argc, char **argv, enum dia
 			p->batch = arena_printf(&p->arena, "%ld", size * n);
 		p->quant = or_else(p->quant, compress ? "flexgen-int4-g64" : "f16");
 	} else {
+		bits = or_else(bits, option_value(argc, argv, "--quant_bit"));
 		bits = or_else(bits, or_else(option_value(argc, argv, "--quant-bits"), "16"));
 		p->quant = or_else(p->quant, strcmp(bits, "4") == 0 ? "zero-int4-g64" : "f16");
 	}
-	p->prompt = or_else(p->prompt, "512");
-	p->generate = or_else(p->generate, "32");
 }
 
 /* TabbyAPI's model is a folder in a folder; where it is not, its name may be one of ours. */
@@ -377,81 +268,183 @@ static const char *yaml_word(struct arena *a, const char *word)
 	return out;
 }
 
-static const char *scenario_text(struct pasted *p, const char *engine)
+static const char *scenario_text(struct pasted *p, const char *engine, const char *machine)
 {
 	return arena_printf(&p->arena,
 		"model: %s\n%s%s%smachine: %s\nengine: %s\n"
 		"workload: {batch: %s, prompt: %s, generate: %s, depth: %s}\n",
 		yaml_word(&p->arena, p->model), p->quant ? "quant: " : "", p->quant ? yaml_word(&p->arena, p->quant) : "",
-		p->quant ? "\n" : "", yaml_word(&p->arena, p->machine), engine, yaml_word(&p->arena, or_else(p->batch, "1")),
+		p->quant ? "\n" : "", machine, engine, yaml_word(&p->arena, or_else(p->batch, "1")),
 		yaml_word(&p->arena, or_else(p->prompt, "512")), yaml_word(&p->arena, or_else(p->generate, "128")),
 		yaml_word(&p->arena, or_else(p->depth, "0")));
 }
 
+/* What ends a command of a shell, or sends its output elsewhere. */
+static bool is_operator(const char *word)
+{
+	return (*word && strchr("|&;<>#", *word)) || (*word && strchr("12", *word) && word[1] == '>');
+}
+
+/* A whole command line that was pasted between quotes, as a shell would cut it; a call stays one. */
+static void cut_words(struct pasted *p)
+{
+	struct {
+		VEC(char *);
+	} words = {0};
+	char *from, *to, quote = 0;
+
+	if (p->argc != 1 || !strpbrk(p->argv[0], " \t\n") || python_is_call(p->argv[0]))
+		return;
+	for (from = arena_strdup(&p->arena, p->argv[0]); *from;) {
+		from += strspn(from, " \t\r\n");
+		if (from[0] == '\\' && (from[1] == '\n' || from[1] == '\r')) {
+			from++;
+			continue;
+		}
+		char *word = to = from;
+		for (; *from && (quote || !strchr(" \t\r\n", *from)); from++) {
+			if (quote ? *from == quote : *from == '"' || *from == '\'')
+				quote = quote ? 0 : *from;
+			else
+				*to++ = *from;
+		}
+		from += *from != '\0';
+		*to = '\0';
+		if (is_operator(word))
+			break;
+		if (*word) {
+			VEC_PUSH(&words, &p->arena, word);
+		}
+	}
+	p->argv = words.at;
+	p->argc = (int)words.n;
+}
+
+/* llama-bench and llama-batched-bench make a run of each of several values. */
+static int refuse_several(struct pasted *p, const struct program *g, char **argv, int argc)
+{
+	static const char *const one[] = {"-m", "--model", "-ot", "--override-tensor", "-pg", "-hf", "-hfr", "-hff"};
+
+	for (int i = 0; (g->dialect & (DIALECT_BENCH | DIALECT_BATCHED)) && i + 1 < argc; i++) {
+		bool takes_one = argv[i][0] != '-' || !strchr(argv[i + 1], ',') || argv[i + 1][0] == '-';
+		for (size_t k = 0; k < ARRAY_LEN(one); k++)
+			takes_one = takes_one || strcmp(argv[i], one[k]) == 0;
+		takes_one = takes_one || (g->dialect & DIALECT_BATCHED && strncmp(argv[i], "-np", 3) && strcmp(argv[i], "-ntg"));
+		if (!takes_one)
+			return cmd_usage_error(p->command, "'%s %s' are several runs of %s: give one value, or a 'sweep' grid to offsim sweep",
+				argv[i], argv[i + 1], g->word[0]);
+	}
+	return -1;
+}
+
+/* The machine as far as variables leave its GPUs to be seen. */
+static const char *machine_text(struct pasted *p, struct pasted_front *front)
+{
+	const char *machine = yaml_word(&p->arena, p->machine), *without = "";
+	struct hw_machine *m;
+	struct err err = {0};
+	int n = 0;
+
+	/* What is wrong with it is said when the scenario is loaded. */
+	if (!front->variables.n || hw_machine_load(p->machine, &p->arena, &m, &err))
+		return machine;
+	for (int i = 0; i < m->n_devices; i++)
+		n += m->devices[i].kind == HW_DEVICE_GPU;
+	for (int i = pasted_front_gpus(front, m, &p->arena); i < n; i++)
+		without = arena_printf(&p->arena, "%s, gpu%d: none", without, i);
+	return *without ? arena_printf(&p->arena, "{from: %s%s}", machine, without) : machine;
+}
+
+/* What a scenario is made of. */
+struct typed {
+	const char *engine, *machine, *flags;
+	int col; /* where the flags begin */
+};
+
+/* The program's words and those in front of it. */
+static int take_program(struct pasted *p, struct pasted_front *front, struct typed *t, struct err *err)
+{
+	if (front->instead)
+		return cmd_usage_error(p->command, "a container is no program: paste what runs inside%s%s", *front->instead ? ": " : "",
+			front->instead);
+	for (int i = 0; i < front->n; i++)
+		t->col += (int)strlen(p->argv[i]) + 1;
+	p->argv += front->n;
+	p->argc -= front->n;
+	if (!p->argc)
+		return cmd_usage_error(p->command, "no program behind what stands in front of it");
+	const struct program *g = pasted_find_program(p);
+	if (!g)
+		return pasted_unknown_program(p);
+	int n = pasted_program_length(p, g), status;
+	if (g->model_follows && n < p->argc && p->argv[n][0] != '-')
+		p->named = p->argv[n++];
+	char **argv = p->argv + n;
+	int argc = p->argc - n;
+	const struct engine_ops *e = pasted_engine(p, g, argv, argc);
+	const char *in_front = pasted_front_flags(front, e, argv, argc, &p->arena);
+	t->engine = e->name;
+	t->machine = machine_text(p, front);
+	if (front->passed_over)
+		fprintf(stderr, "offsim: note: in front of the program, without influence here: %s\n", front->passed_over);
+	if ((status = refuse_several(p, g, argv, argc)) >= 0)
+		return status;
+	for (int i = 0; i < n; i++)
+		t->col += (int)strlen(p->argv[i]) + 1;
+	char *own = flags_text(p, argc, argv, g->dialect);
+	if (front->interleaved)
+		interleave(own);
+	t->flags = own;
+	if (g->dialect & DIALECT_TABBY)
+		take_tabby_folder(p, argc, argv);
+	p->library = g->dialect & DIALECT_OLLAMA;
+	p->method = option_value(argc, argv, "--kt-method");
+	if (pasted_name_model(p, err))
+		return cmd_fail(err);
+	if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))
+		take_offload_words(p, argc, argv, g->dialect);
+	if (g->dialect & DIALECT_DS4_BENCH)
+		t->flags = take_frontiers(p, argc, argv, own);
+	t->flags = arena_printf(&p->arena, "%s%s", add_unsaid(p, g, argc, argv, t->flags), in_front);
+	/* The launcher's own word on how many GPUs there are. */
+	const char *gpus = g->script ? option_value(n - 1, p->argv, "--num_gpus") : NULL;
+	if (gpus)
+		t->flags = arena_printf(&p->arena, "%s --num_gpus %s", t->flags, gpus);
+	p->batch = or_else(p->batch, g->batch);
+	p->prompt = or_else(p->prompt, g->prompt);
+	p->generate = or_else(p->generate, g->generate);
+	return -1;
+}
+
 int pasted_load(struct pasted *p)
 {
-	const char *engine, *flags;
+	struct typed t = {.machine = yaml_word(&p->arena, p->machine), .col = 1};
 	struct text call = {.arena = &p->arena};
+	struct pasted_front front;
 	struct err err = {0};
-	int col = 1;
+	int status = -1;
 
+	cut_words(p);
+	pasted_front(p->argv, p->argc, &front, &p->arena);
 	for (int i = 0; i < p->argc; i++) {
 		append(&call, i ? " " : "");
 		append(&call, p->argv[i]);
 	}
-	struct pasted_front front;
-	int before = pasted_front(p->argv, p->argc, &front, &p->arena);
-	const struct engine_ops *called = before ? NULL : engine_of_call(call.at);
+	const struct engine_ops *called = front.n ? NULL : engine_of_call(call.at);
 	if (called) {
-		engine = called->name;
-		flags = call.at;
+		t.engine = called->name;
+		t.flags = call.at;
 		if (take_call(p, called, call.at, &err))
 			return cmd_fail(&err);
 	} else {
-		for (int i = 0; i < before; i++)
-			col += (int)strlen(p->argv[i]) + 1;
-		p->argv += before;
-		p->argc -= before;
-		if (!p->argc)
-			return cmd_usage_error(p->command, "no program behind what stands in front of it");
-		const struct program *g = find_program(p);
-		if (!g)
-			return unknown_program(p);
-		if (*front.flags && strcmp(g->engine, "llama.cpp") != 0)
-			front = (struct pasted_front){.flags = "", .all = front.all, .passed_over = front.all};
-		if (front.passed_over)
-			fprintf(stderr, "offsim: note: in front of the program, without influence here: %s\n", front.passed_over);
-		int n = length(p, g);
-		engine = g->engine;
-		if (g->model_follows && n < p->argc && p->argv[n][0] != '-') {
-			p->named = p->argv[n];
-			n++;
-		}
-		for (int i = 0; i < n; i++)
-			col += (int)strlen(p->argv[i]) + 1;
-		char *own = flags_text(p, p->argc - n, p->argv + n, g->dialect);
-		if (front.interleaved)
-			interleave(own);
-		flags = own;
-		if (g->dialect == DIALECT_TABBY)
-			take_tabby_folder(p, p->argc - n, p->argv + n);
-		if (pasted_name_model(p, &err))
-			return cmd_fail(&err);
-		if (g->dialect & (DIALECT_FLEXGEN | DIALECT_ZERO))
-			take_offload_words(p, p->argc - n, p->argv + n, g->dialect);
-		if (g->dialect == DIALECT_DS4_BENCH)
-			flags = take_frontiers(p, p->argc - n, p->argv + n, flags);
-		flags = add_unsaid(p, g, p->argc - n, p->argv + n, flags);
-		flags = arena_printf(&p->arena, "%s%s", flags, front.flags);
-		/* The launcher's own word on how many GPUs there are. */
-		const char *gpus = g->script ? option_value(n - 1, p->argv, "--num_gpus") : NULL;
-		if (gpus)
-			flags = arena_printf(&p->arena, "%s --num_gpus %s", flags, gpus);
+		status = take_program(p, &front, &t, &err);
 	}
+	if (status >= 0)
+		return status;
 	if (!p->model)
 		return cmd_usage_error(p->command, "which model? --model NAME%s", called ? "" :
 			", or -m FILE in the command line");
-	if (scenario_load_typed(scenario_text(p, engine), COMMAND_LINE, flags, col, &p->arena, &p->scenario, &err))
+	if (scenario_load_typed(scenario_text(p, t.engine, t.machine), COMMAND_LINE, t.flags, t.col, &p->arena, &p->scenario, &err))
 		return cmd_fail(&err);
 	return -1;
 }

@@ -23,6 +23,8 @@ struct pasted {
 	const char *hub;          /* a model and its quantization in one */
 	const char *weights;      /* the file that holds them, where it is not the model's */
 	const char *quantization; /* what the engine makes when it loads it */
+	const char *method;       /* KTransformers': what it makes of experts */
+	bool library;             /* the name is one of Ollama's */
 	bool by_name;             /* the model is what the name of a file says that is not here */
 	const char *batch, *prompt, *generate, *depth;
 	const char *last_frontier; /* of ds4-bench: the longest context it measures at */

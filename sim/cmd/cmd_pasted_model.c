@@ -55,6 +55,33 @@ static int keep_experts(struct pasted *p, const char **quant, struct err *err)
 	return 0;
 }
 
+/* "llama3.1:70b" and "qwen3:30b-a3b-q8_0", as Ollama's library has them. Without a type they are q4_k_m. */
+static const char *library_name(struct pasted *p)
+{
+	char *name = arena_strdup(&p->arena, p->named), *colon = strrchr(name, ':');
+
+	if (colon && strcmp(colon, ":latest") == 0)
+		*colon = '\0';
+	else if (colon)
+		*colon = '-';
+	return name;
+}
+
+/* KTransformers computes experts on the CPU in a type of its own, the rest stays. */
+static int method_quant(struct pasted *p, const char **quant, struct err *err)
+{
+	const char *experts = strcmp(p->method, "AMXINT4") == 0 ? "int4" : strcmp(p->method, "AMXINT8") == 0 ? "int8" : NULL;
+	struct model *m;
+
+	if (!experts)
+		return 0;
+	if (model_load(p->model, NULL, &p->arena, &m, err))
+		return -1;
+	const char *plus = strrchr(m->quant, '+');
+	*quant = arena_printf(&p->arena, "%s+%s", experts, plus ? plus + 1 : m->quant);
+	return 0;
+}
+
 static const char *loaded_quant(const char *said)
 {
 	for (size_t i = 0; said && i < ARRAY_LEN(loaded); i++)
@@ -104,6 +131,8 @@ int pasted_name_model(struct pasted *p, struct err *err)
 
 	if (!p->named)
 		return 0;
+	if (p->library)
+		p->named = library_name(p);
 	if (p->weights && !quant) {
 		struct file_name f;
 		if (file_name_read(p->weights, &p->arena, &f, err))
@@ -112,10 +141,12 @@ int pasted_name_model(struct pasted *p, struct err *err)
 	}
 	if (read_name(p, &quant, err))
 		return -1;
-	if (!p->quant && (p->hub || quant) && keep_experts(p, &quant, err))
+	if (!p->quant && (p->hub || p->library || quant) && keep_experts(p, &quant, err))
+		return -1;
+	if (!p->quant && p->method && method_quant(p, &quant, err))
 		return -1;
 	if (!quant)
-		quant = p->hub ? "q4_k_m" : loaded_quant(p->quantization);
+		quant = p->hub || p->library ? "q4_k_m" : loaded_quant(p->quantization);
 	p->quant = p->quant ? p->quant : quant;
 	if (p->by_name)
 		fprintf(stderr, "offsim: note: by its name '%s' is %s, %s (--model and --quant say otherwise)\n", p->named, p->model,

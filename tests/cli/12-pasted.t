@@ -80,7 +80,94 @@ refuses_words() { # LINE:COL MESSAGE WORD...
 ok 'a column behind it' refuses_words 1:57 "unknown flag '--foo'" numactl --interleave=all llama-server --numa distribute --foo
 ok 'a value stays one' refuses_words 1:50 "op-offload-min: '3 -ngl 4'" 'GGML_OP_OFFLOAD_MIN_BATCH=3 -ngl 4' llama-server
 ok 'a variable nobody reads is told' decodes '[0-9.]*' CUDA_VISIBLE_DEVICES=0 GGML_CUDA_NO_PINNED=1 llama-server
-ok 'by its name alone' grep -q 'without influence here: CUDA_VISIBLE_DEVICES=0$' "$tmp/front"
+ok 'by its name' grep -q 'without influence here: CUDA_VISIBLE_DEVICES=0$' "$tmp/front"
+# Other programs that start the engine's, in any order.
+starts() { # WORD...: in front of it, without a word of what they are
+	decodes "$one" numactl -N 0 -m 0 "$@" ./llama-server && ! grep -q 'in front of' "$tmp/front"
+}
+ok 'env' starts env -u X -i
+ok 'sudo, time, stdbuf, nohup' decodes "$one" sudo -E -u me time -p stdbuf -oL nohup numactl -N 0 -m 0 llama-server
+ok 'timeout' decodes "$one" timeout -s INT 60 numactl -N 0 -m 0 llama-server
+ok 'docker exec' decodes "$one" docker exec -it -e A=1 name numactl -N 0 -m 0 llama-server
+ok 'uv run' "$OFFSIM" predict --machine server-h100 -- uv run --with x vllm serve llama-3.1-8b
+ok 'what may be felt is told' decodes '[0-9.]*' nice -n 10 ionice -c2 -n 0 taskset -c 0-15 llama-server
+ok 'in its own words' grep -qx 'offsim: note: in front of the program, without influence here: nice -n 10, ionice -c2 -n 0, taskset -c 0-15' \
+	"$tmp/front"
+ok 'by the name of a Windows program' decodes "$one" numactl -N 0 -m 0 'C:\llama\llama-server.exe'
+inside() { # WHAT TO PASTE INSTEAD, WORD...
+	inside_text=$1
+	shift
+	fails 2 "$OFFSIM" predict --machine server-h100 -- "$@" >"$tmp/out" 2>&1
+	grep -qF "a container is no program: paste what runs inside: $inside_text (see" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'an image that starts a server' inside 'vllm serve --model x/y --port 1' sudo docker run -d --gpus all -v a:b -p 8000:8000 \
+	--ipc=host -e A=1 vllm/vllm-openai:latest --model x/y --port 1
+ok 'another' inside 'llama-server -m /m/x.gguf' docker run --rm -it -v /m:/m ghcr.io/ggml-org/llama.cpp:server-cuda -m /m/x.gguf
+ok 'and one that is told what to start' inside 'python3 -m sglang.launch_server --port 1' podman run --shm-size 32g lmsysorg/sglang:v1 \
+	python3 -m sglang.launch_server --port 1
+ok 'torchrun' sh -c "'$OFFSIM' predict --machine server-h100 -- torchrun --nproc_per_node 2 x.py 2>&1 | grep -q 'starts a script'"
+
+# GPUs that a process is let see.
+gpus() { # N VALUE: how many of eight
+	"$OFFSIM" place --machine server-8xh100 --model llama-2-13b --quant q8_0 -- "CUDA_VISIBLE_DEVICES=$2" llama-server -ngl 99 \
+		>"$tmp/out" 2>"$tmp/err"
+	[ "$(grep -cE '^  gpu[0-7] +[0-9.]+ GiB' "$tmp/out")" -eq "$1" ] || { cat "$tmp/out" "$tmp/err"; return 1; }
+}
+ok 'two of eight' gpus 2 0,1
+ok 'two others' gpus 2 6,5
+ok 'none' gpus 0 ''
+ok 'nor one' gpus 0 -1
+ok 'one that is not there is told' gpus 8 0,8
+ok 'by its value' grep -q 'without influence here: CUDA_VISIBLE_DEVICES=0,8$' "$tmp/err"
+
+# Variables that the programs read themselves.
+placed() { # TEXT WORD...
+	placed_text=$1
+	shift
+	"$OFFSIM" place --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant q8_0 -- "$@" >"$tmp/out" 2>&1
+	grep -qE "$placed_text" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'layers' placed 'ffn +layers 20\.\.39 .* gpu0' LLAMA_ARG_N_GPU_LAYERS=21 llama-server
+ok 'but a flag comes first' placed 'ffn +layers 20\.\.39 .* gpu0' LLAMA_ARG_N_GPU_LAYERS=5 llama-server --n-gpu-layers 21
+ok 'a cache type of Ollama' placed 'kv cache +q8_0 ' OLLAMA_KV_CACHE_TYPE=q8_0 ollama run llama2:13b
+ok 'which llama.cpp does not read' placed 'kv cache +f16 ' OLLAMA_KV_CACHE_TYPE=q8_0 llama-server
+
+# Which engine it is.
+is_engine() { # ENGINE WORD...
+	is_engine=$1
+	shift
+	"$OFFSIM" predict --machine dual-xeon6454s-rtx4090 -- "$@" >"$tmp/out" 2>&1
+	grep -q ", engine $is_engine\$" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'by a flag of its own' is_engine ik_llama.cpp ./llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -ngl 99 -ot exps=CPU -fmoe -amb 512
+ok 'by its folder' is_engine ik_llama.cpp ~/ik_llama.cpp/build/bin/llama-bench -m Qwen3-30B-A3B-Q4_K_M.gguf -ngl 0
+ok 'by neither' is_engine llama.cpp ./llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -ngl 0 -fa on
+ok 'KTransformers in SGLang' is_engine ktransformers python -m sglang.launch_server --model /x/Qwen3-30B-A3B --kt-cpuinfer 60 \
+	--kt-method AMXINT4 --kt-weight-path /x/y --attention-backend flashinfer --kt-num-gpu-experts 1 --enable-mixed-chunk
+ok 'which makes experts of 4 bits' grep -q '^qwen3-30b-a3b int4-g32+bf16\|^qwen3-30b-a3b int4' "$tmp/out"
+ok 'its own programs' is_engine ktransformers python ./ktransformers/local_chat.py --model_path deepseek-ai/DeepSeek-V3 \
+	--gguf_path /m/DeepSeek-V3-Q4_K_M/ --prompt_file p.txt --cpu_infer 33 --max_new_tokens 1000
+ok 'and the file of their weights' grep -q '^deepseek-ai/DeepSeek-V3 q4_k_m ' "$tmp/out"
+ok 'Ollama' is_engine ollama ollama run llama3.1:8b-instruct-q8_0 --verbose 'why is the sky blue?'
+ok 'its quantization' grep -q '^llama-*3.1-8b.* q8_0 ' "$tmp/out"
+ok 'llama.cpp of old' is_engine llama.cpp ./main -m llama-2-13b.Q4_0.gguf -ngl 10 -n 128
+ok 'a module of llama-cpp-python' is_engine llama-cpp-python python3 -m llama_cpp.server --model llama-2-13b.Q4_0.gguf --n_gpu_layers 9
+workload() { # BATCH PROMPT GENERATE WORD...
+	workload_text="batch $1, prompt $2, generate $3, depth 0"
+	shift 3
+	"$OFFSIM" predict --machine server-h100 -- "$@" >"$tmp/out" 2>&1
+	grep -qxF "$workload_text" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'vllm bench latency' workload 8 32 64 vllm bench latency --model llama-3.1-8b --output-len 64
+ok 'sglang.bench_one_batch' workload 4 1024 16 python -m sglang.bench_one_batch --model-path llama-3.1-8b --batch 4
+ok 'llama-batched-bench' workload 4 128 32 llama-batched-bench -m llama-2-7b -ngl 99 -npp 128 -ntg 32 -npl 4
+ok 'several runs in one' sh -c "'$OFFSIM' predict --machine server-h100 -- llama-bench -m llama-2-7b -ngl 10,20 2>&1 |
+	grep -q \"'-ngl 10,20' are several runs of llama-bench\""
+whole='nohup ./llama-server \
+	-m llama-2-13b.Q4_K_M.gguf -ngl 20 \
+	-ot "blk\.1\.=CPU" > log.txt 2>&1 &'
+ok 'a command of several lines, as one word' placed 'llama-2-13b q8_0' "$whole"
+
 tier() { # GB: a tier of HiCache that holds 8192 tokens of Llama 3.1 8B, which take 1.07 GB
 	"$OFFSIM" predict --machine server-h100 --model llama-3.1-8b --prompt 4096 --depth 4096 -- \
 		python3 -m sglang.launch_server --enable-hierarchical-cache --hicache-size "$1" 2>&1
@@ -155,7 +242,7 @@ ok 'misspelt flag of vllm' says 2 "did you mean 'cpu-offload-gb'?" serves --cpu-
 ok 'more GPUs than there are' says 2 "flag 'tensor-parallel-size': the machine has 1 GPU" serves -tp 2
 ok 'heads that cannot be divided' says 2 'the 32 heads of a layer cannot be divided over 3 GPUs' "$OFFSIM" predict \
 	--machine server-8xh100 -- vllm serve llama-3.1-8b -tp 3
-ok 'another command of vllm' says 2 "only 'vllm serve' is known" "$OFFSIM" predict --machine server-h100 -- vllm bench x
+ok 'another command of vllm' says 2 "only 'vllm serve' and 'vllm bench latency' are known" "$OFFSIM" predict --machine server-h100 -- vllm bench x
 ok 'another module' says 2 "did you mean 'sglang.launch_server'?" "$OFFSIM" predict --machine server-h100 -- \
 	python -m sglang.launch_serve --model-path llama-3.1-8b
 ok 'a context too short' says 2 "flag 'max-model-len': 100" serves --max-model-len 100

@@ -23,7 +23,8 @@ refuses() { # MESSAGE FLAG...
 	fails 2 place llama-2-13b q8_0 "$@" >"$tmp/out" 2>&1
 	grep -qF -- "$refuses_message" "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
-same() { # FLAGS / FLAGS: of llama-2-13b
+# shellcheck disable=SC2086
+same() { # FLAGS FLAGS: of llama-2-13b
 	place llama-2-13b q8_0 $1 >"$tmp/one" 2>/dev/null && place llama-2-13b q8_0 $2 >"$tmp/two" 2>/dev/null && cmp "$tmp/one" "$tmp/two"
 }
 
