@@ -279,6 +279,22 @@ static const char *scenario_text(struct pasted *p, const char *engine, const cha
 		yaml_word(&p->arena, or_else(p->depth, "0")));
 }
 
+/* "f(…" and "a = m.f(…"; "A=1 program (…" is none. */
+static bool is_call(const char *text)
+{
+	static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	const char *at = text + strspn(text, " \t\r\n");
+
+	at += strspn(at, name);
+	at += strspn(at, " \t");
+	if (*at == '=') {
+		at += 1 + strspn(at + 1, " \t");
+		at += strspn(at, name);
+		at += strspn(at, " \t");
+	}
+	return *at == '(';
+}
+
 /* What ends a command of a shell, or sends its output elsewhere. */
 static bool is_operator(const char *word)
 {
@@ -291,10 +307,14 @@ static void cut_words(struct pasted *p)
 	struct {
 		VEC(char *);
 	} words = {0};
+	const struct engine_ops *e;
 	char *from, *to, quote = 0;
 
-	if (p->argc != 1 || !strpbrk(p->argv[0], " \t\n") || python_is_call(p->argv[0]))
+	if (p->argc != 1 || !strpbrk(p->argv[0], " \t\n") || is_call(p->argv[0]))
 		return;
+	for (size_t i = 0; (e = engine_at(i)); i++)
+		if (python_names(p->argv[0], e->call, e->n_calls))
+			return;
 	for (from = arena_strdup(&p->arena, p->argv[0]); *from;) {
 		from += strspn(from, " \t\r\n");
 		if (from[0] == '\\' && (from[1] == '\n' || from[1] == '\r')) {
@@ -323,7 +343,7 @@ static void cut_words(struct pasted *p)
 /* llama-bench and llama-batched-bench make a run of each of several values. */
 static int refuse_several(struct pasted *p, const struct program *g, char **argv, int argc)
 {
-	static const char *const one[] = {"-m", "--model", "-ot", "--override-tensor", "-pg", "-hf", "-hfr", "-hff"};
+	static const char *const one[] = {"-m", "--model", "-ot", "--override-tensor", "-pg", "-gp", "-hf", "-hfr", "-hff"};
 
 	for (int i = 0; (g->dialect & (DIALECT_BENCH | DIALECT_BATCHED)) && i + 1 < argc; i++) {
 		bool takes_one = argv[i][0] != '-' || !strchr(argv[i + 1], ',') || argv[i + 1][0] == '-';

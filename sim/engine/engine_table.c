@@ -235,6 +235,8 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 			return err_at(err, ERR_INPUT, &pos, "flag '%s' needs a value", word);
 	}
 	if (ignored) {
+		if (!value && ignored->kind & ENGINE_MAY_VALUE)
+			next_value(w);
 		while ((ignored->kind & ENGINE_VALUES) == ENGINE_VALUES && next_value(w))
 			;
 		leave_out(w->left, ignored, name, a);

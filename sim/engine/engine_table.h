@@ -32,6 +32,7 @@ struct engine_alias {
 #define ENGINE_VALUE true /* it takes one */
 #define ENGINE_NOT_MODELLED 2u
 #define ENGINE_VALUES (4u | ENGINE_VALUE) /* one or more */
+#define ENGINE_MAY_VALUE 8u               /* one or none */
 #define ENGINE_NOT_MODELLED_VALUE (ENGINE_NOT_MODELLED | ENGINE_VALUE)
 struct engine_ignored {
 	const char *name;

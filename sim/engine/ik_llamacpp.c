@@ -39,21 +39,22 @@ static const struct engine_alias ik_alias[] = {
 
 /* common/common.cpp and examples/llama-bench of the same commit */
 static const struct engine_ignored ik_ignored[] = {
-	LLAMACPP_IGNORED, {"amb", true}, {"attention-max-batch", true}, {"attn-max-batch", true}, {"gr", false}, {"graph-reuse", false},
-	{"no-gr", false}, {"no-graph-reuse", false}, {"ger", false}, {"grouped-expert-routing", false}, {"thp", false},
-	{"transparent-huge-pages", false}, {"cuda", true}, {"cuda-params", true}, {"warmup-batch", false}, {"wb", false},
-	{"rcache", false}, {"rope-cache", false}, {"mqkv", false}, {"merge-qkv", false}, {"muge", false},
-	{"merge-up-gate-experts", false}, {"khad", false}, {"k-cache-hadamard", false}, {"vhad", false}, {"v-cache-hadamard", false},
-	{"ictk", true}, {"fdn", true}, {"fused-delta-net", true}, {"vq", false}, {"validate-quants", false}, {"fit", false},
-	{"fit-margin", true}, {"gpu-fit-margin", true}, {"gfm", true}, {"wgt", true}, {"worst-graph-tokens", true}, {"crs", true},
-	{"cache-ram-similarity", true}, {"ctx-checkpoints-interval", true}, {"log-format", true}, {"peg", false}, {"minilog", false},
-	{"sas", false}, {"scheduler-async", false}, {"ooae", false}, {"nrep", true}, {"n-repetitions", true}, {"mea", true},
-	{"max-extra-alloc", true}, {"tgb", true}, {"threads-gen-batch", true},
-	{"no-fug", ENGINE_NOT_MODELLED}, {"no-fused-up-gate", ENGINE_NOT_MODELLED}, {"no-ooae", ENGINE_NOT_MODELLED},
-	{"no-offload-only-active-experts", ENGINE_NOT_MODELLED}, {"dsa", ENGINE_NOT_MODELLED}, {"mtp", ENGINE_NOT_MODELLED},
-	{"multi-token-prediction", ENGINE_NOT_MODELLED}, {"no-mtp", false}, {"smgs", ENGINE_NOT_MODELLED},
-	{"split-mode-graph-scheduling", ENGINE_NOT_MODELLED}, {"max-gpu", ENGINE_NOT_MODELLED_VALUE},
-	{"defer-experts", ENGINE_NOT_MODELLED}, {"prefetch-experts", ENGINE_NOT_MODELLED},
+	LLAMACPP_IGNORED, {"amb", true}, {"attention-max-batch", true}, {"attn-max-batch", true}, {"gr", ENGINE_MAY_VALUE},
+	{"graph-reuse", ENGINE_MAY_VALUE}, {"no-gr", false}, {"no-graph-reuse", false}, {"ger", ENGINE_MAY_VALUE},
+	{"grouped-expert-routing", false}, {"thp", ENGINE_MAY_VALUE}, {"transparent-huge-pages", false}, {"cuda", true},
+	{"cuda-params", true}, {"warmup-batch", false}, {"wb", false}, {"rcache", ENGINE_MAY_VALUE}, {"rope-cache", false},
+	{"mqkv", ENGINE_MAY_VALUE}, {"merge-qkv", false}, {"muge", ENGINE_MAY_VALUE}, {"merge-up-gate-experts", false},
+	{"khad", false}, {"k-cache-hadamard", false}, {"vhad", false}, {"v-cache-hadamard", false}, {"ictk", true}, {"fdn", true},
+	{"fused-delta-net", true}, {"vq", false}, {"validate-quants", false}, {"fit", ENGINE_MAY_VALUE}, {"fit-margin", true},
+	{"gpu-fit-margin", true}, {"gfm", true}, {"wgt", true}, {"worst-graph-tokens", true}, {"crs", true},
+	{"cache-ram-similarity", true}, {"ctx-checkpoints-interval", true}, {"log-format", true}, {"peg", false},
+	{"minilog", false}, {"sas", ENGINE_MAY_VALUE}, {"scheduler-async", false}, {"ooae", false}, {"nrep", true},
+	{"n-repetitions", true}, {"mea", true}, {"max-extra-alloc", true}, {"tgb", true}, {"threads-gen-batch", true},
+	{"no-fug", ENGINE_NOT_MODELLED | ENGINE_MAY_VALUE}, {"no-fused-up-gate", ENGINE_NOT_MODELLED},
+	{"no-ooae", ENGINE_NOT_MODELLED | ENGINE_MAY_VALUE}, {"no-offload-only-active-experts", ENGINE_NOT_MODELLED},
+	{"dsa", ENGINE_NOT_MODELLED}, {"mtp", ENGINE_NOT_MODELLED}, {"multi-token-prediction", ENGINE_NOT_MODELLED},
+	{"no-mtp", false}, {"smgs", ENGINE_NOT_MODELLED}, {"split-mode-graph-scheduling", ENGINE_NOT_MODELLED},
+	{"max-gpu", ENGINE_NOT_MODELLED_VALUE}, {"defer-experts", ENGINE_NOT_MODELLED}, {"prefetch-experts", ENGINE_NOT_MODELLED},
 };
 
 /* -fmoe and -fa on by themselves: pull request 863; all layers on GPUs: 2209. */

@@ -66,22 +66,22 @@ static const struct engine_alias kt_alias[] = {
 
 /* ktransformers/local_chat.py and server/args.py (kvcache-ai/ktransformers 95009ea, archive/), and flags of SGLang */
 static const struct engine_ignored kt_ignored[] = {
-	{"use_cuda_graph", false}, {"kt-weight-path", true}, {"kt-threadpool-count", true},
-	{"model_path", true}, {"gguf_path", true}, {"model", true}, {"host", true}, {"port", true}, {"max_new_tokens", true},
-	{"trust-remote-code", false}, {"mem-fraction-static", true}, {"served-model-name", true},
-	{"optimize_config_path", true}, {"optimize_rule_path", true}, {"force_think", false}, {"no-force_think", false},
-	{"prompt_file", true}, {"mode", true}, {"chunk_size", true}, {"max_batch_size", true}, {"batch_size", true}, {"backend_type", true},
-	{"architectures", true}, {"model_name", true}, {"model_dir", true}, {"device", true}, {"type", true}, {"web", true},
-	{"api_key", true}, {"ssl_keyfile", true}, {"ssl_certfile", true}, {"temperature", true}, {"top_p", true}, {"top_k", true},
+	{"use_cuda_graph", false}, {"kt-weight-path", true}, {"kt-threadpool-count", true}, {"model_path", true},
+	{"gguf_path", true}, {"model", true}, {"host", true}, {"port", true}, {"max_new_tokens", true},
+	{"trust-remote-code", false}, {"mem-fraction-static", true}, {"served-model-name", true}, {"optimize_config_path", true},
+	{"optimize_rule_path", true}, {"force_think", false}, {"no-force_think", false}, {"prompt_file", true}, {"mode", true},
+	{"chunk_size", true}, {"max_batch_size", true}, {"batch_size", true}, {"backend_type", true}, {"architectures", true},
+	{"model_name", true}, {"model_dir", true}, {"device", true}, {"type", true}, {"web", true}, {"api_key", true},
+	{"ssl_keyfile", true}, {"ssl_certfile", true}, {"temperature", true}, {"top_p", true}, {"top_k", true},
 	{"repetition_penalty", true}, {"log_level", true}, {"log_file", true}, {"log_dir", true}, {"print_timings", true},
 	{"page_size", true}, {"sched_strategy", true}, {"memory_gpu_only", true}, {"cpu_memory_size_GB", true},
-	{"kt-numa-nodes", ENGINE_VALUES}, {"kt-expert-placement-strategy", true}, {"kt-enable-dynamic-expert-update", ENGINE_NOT_MODELLED},
-	{"kt-max-deferred-experts-per-token", ENGINE_NOT_MODELLED_VALUE}, {"cpu-offload-gb", ENGINE_NOT_MODELLED_VALUE},
-	{"model-path", true}, {"tokenizer-path", true}, {"dtype", true}, {"quantization", true}, {"api-key", true}, {"log-level", true},
-	{"attention-backend", true}, {"random-seed", true}, {"reasoning-parser", true}, {"tool-call-parser", true},
-	{"max-running-requests", true}, {"disable-radix-cache", false}, {"chat-template", true}, {"load-format", true},
-	{"page-size", true}, {"disable-custom-all-reduce", false}, {"chunked-prefill-size", true}, {"disable-chunked-prefix-cache", false}, {"kt-amx-weight-path", true},
-	SGLANG_IGNORED,
+	{"kt-numa-nodes", ENGINE_VALUES}, {"kt-expert-placement-strategy", true},
+	{"kt-enable-dynamic-expert-update", ENGINE_NOT_MODELLED}, {"kt-max-deferred-experts-per-token", ENGINE_NOT_MODELLED_VALUE},
+	{"cpu-offload-gb", ENGINE_NOT_MODELLED_VALUE}, {"model-path", true}, {"tokenizer-path", true}, {"dtype", true},
+	{"quantization", true}, {"api-key", true}, {"log-level", true}, {"attention-backend", true}, {"random-seed", true},
+	{"reasoning-parser", true}, {"tool-call-parser", true}, {"max-running-requests", true}, {"disable-radix-cache", false},
+	{"chat-template", true}, {"load-format", true}, {"page-size", true}, {"disable-custom-all-reduce", false},
+	{"chunked-prefill-size", true}, {"kt-amx-weight-path", true}, {"disable-chunked-prefix-cache", false}, SGLANG_IGNORED,
 };
 
 static int kt_adapt(const void *flags, struct model *m, struct err *err)

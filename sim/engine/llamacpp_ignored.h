@@ -14,21 +14,24 @@
 	/* model, prompt, context */ \
 	{"m", true}, {"model", true}, {"hf", true}, {"mu", true}, {"model-url", true}, {"hft", true}, {"hf-token", true}, \
 	{"dr", true}, {"docker-repo", true}, {"mmproj", true}, {"mm", true}, {"mmproj-url", true}, {"mmproj-auto", false}, \
-	{"no-mmproj", false}, {"mmproj-offload", false}, {"no-mmproj-offload", false}, {"image", true}, {"image-min-tokens", true}, \
-	{"image-max-tokens", true}, {"p", true}, {"prompt", true}, {"f", true}, {"file", true}, {"sys", true}, \
-	{"system-prompt", true}, {"n", true}, {"predict", true}, {"n-predict", true}, {"n-prompt", true}, {"n-gen", true}, {"d", true}, \
-	{"keep", true}, {"swa-full", false}, {"context-shift", false}, {"no-context-shift", false}, {"fit-ctx", true}, \
-	{"fitc", true}, {"ignore-eos", false}, {"e", false}, {"escape", false}, {"no-escape", false}, {"rope-scaling", true}, \
-	{"rope-scale", true}, {"rope-freq-base", true}, {"rope-freq-scale", true}, {"yarn-orig-ctx", true}, \
-	{"yarn-ext-factor", true}, {"yarn-attn-factor", true}, {"yarn-beta-slow", true}, {"yarn-beta-fast", true}, \
-	{"defrag-thold", true}, {"dt", true}, {"gan", true}, {"gaw", true}, {"grp-attn-n", true}, {"grp-attn-w", true}, \
-	{"lora", true}, {"lora-scaled", true}, {"control-vector", true}, {"check-tensors", false}, {"prompt-cache", true}, \
+	{"no-mmproj", false}, {"mmproj-offload", false}, {"no-mmproj-offload", false}, {"image", true}, \
+	{"image-min-tokens", true}, {"image-max-tokens", true}, {"p", true}, {"prompt", true}, {"f", true}, {"file", true}, \
+	{"sys", true}, {"system-prompt", true}, {"n", true}, {"predict", true}, {"n-predict", true}, {"n-prompt", true}, \
+	{"n-gen", true}, {"d", true}, {"keep", true}, {"swa-full", false}, {"context-shift", false}, {"no-context-shift", false}, \
+	{"fit-ctx", true}, {"fitc", true}, {"ignore-eos", false}, {"e", false}, {"escape", false}, {"no-escape", false}, \
+	{"rope-scaling", true}, {"rope-scale", true}, {"rope-freq-base", true}, {"rope-freq-scale", true}, \
+	{"yarn-orig-ctx", true}, {"yarn-ext-factor", true}, {"yarn-attn-factor", true}, {"yarn-beta-slow", true}, \
+	{"yarn-beta-fast", true}, {"defrag-thold", true}, {"dt", true}, {"gan", true}, {"gaw", true}, {"grp-attn-n", true}, \
+	{"grp-attn-w", true}, {"lora", true}, {"lora-scaled", ENGINE_VALUES}, {"control-vector", true}, \
+	{"control-vector-scaled", ENGINE_VALUES}, {"control-vector-layer-range", ENGINE_VALUES}, {"check-tensors", false}, \
+	{"prompt-cache", true}, \
 	/* how threads wait, how files are read */ \
-	{"mlock", false}, {"dio", true}, {"direct-io", true}, {"ndio", false}, {"no-direct-io", false}, {"prio", true}, {"poll", true}, \
-	{"prio-batch", true}, {"poll-batch", true}, {"C", true}, {"cpu-mask", true}, {"Cr", true}, {"cpu-range", true}, \
-	{"cpu-strict", true}, {"Cb", true}, {"cpu-mask-batch", true}, {"Crb", true}, {"cpu-range-batch", true}, \
-	{"cpu-strict-batch", true}, {"repack", false}, {"lzm", true}, {"lazy-mode", true}, {"kvo", false}, {"kv-offload", false}, \
-	{"op-offload", false}, {"mul-mat-q", false}, {"mmq", false}, {"low-vram", false}, {"lv", true}, \
+	{"mlock", false}, {"dio", ENGINE_MAY_VALUE}, {"direct-io", ENGINE_MAY_VALUE}, {"ndio", false}, {"no-direct-io", false}, \
+	{"prio", true}, {"poll", true}, {"prio-batch", true}, {"poll-batch", true}, {"C", true}, {"cpu-mask", true}, {"Cr", true}, \
+	{"cpu-range", true}, {"cpu-strict", true}, {"Cb", true}, {"cpu-mask-batch", true}, {"Crb", true}, \
+	{"cpu-range-batch", true}, {"cpu-strict-batch", true}, {"repack", false}, {"lzm", true}, {"lazy-mode", true}, \
+	{"kvo", false}, {"kv-offload", false}, {"op-offload", false}, {"mul-mat-q", false}, {"mmq", false}, {"low-vram", false}, \
+	{"lv", true}, \
 	/* sampling */ \
 	{"s", true}, {"seed", true}, {"temp", true}, {"temperature", true}, {"top-p", true}, {"top-k", true}, {"min-p", true}, \
 	{"top-n-sigma", true}, {"top-nsigma", true}, {"xtc-probability", true}, {"xtc-threshold", true}, {"typical", true}, \
@@ -40,16 +43,17 @@
 	{"grammar", true}, {"grammar-file", true}, {"j", true}, {"json-schema", true}, {"jf", true}, {"json-schema-file", true}, \
 	{"bs", false}, {"backend-sampling", false}, \
 	/* logs and figures */ \
-	{"log-disable", false}, {"log-file", true}, {"log-colors", true}, {"log-prefix", false}, {"no-log-prefix", false}, \
-	{"log-timestamps", false}, {"no-log-timestamps", false}, {"log-verbose", false}, {"log-verbosity", true}, \
-	{"verbosity", true}, {"verbose", false}, {"v", false}, {"verbose-prompt", false}, {"log-jsonl", false}, {"offline", false}, \
-	{"perf", false}, {"no-perf", false}, {"show-timings", false}, {"color", true}, {"simple-io", false}, \
-	{"no-display-prompt", false}, {"r", true}, {"repetitions", true}, {"o", true}, {"output", true}, {"oe", true}, \
-	{"output-err", true}, {"pg", true}, {"gp", true}, {"w", true}, {"delay", true}, {"progress", false}, {"no-warmup", false}, \
-	{"warmup", false}, {"output-format", true}, \
+	{"log-disable", false}, {"log-file", true}, {"log-colors", ENGINE_MAY_VALUE}, {"log-prefix", false}, \
+	{"no-log-prefix", false}, {"log-timestamps", false}, {"no-log-timestamps", false}, {"log-verbose", false}, \
+	{"log-verbosity", true}, {"verbosity", true}, {"verbose", false}, {"v", false}, {"verbose-prompt", false}, \
+	{"log-jsonl", false}, {"offline", false}, {"perf", false}, {"no-perf", false}, {"show-timings", false}, \
+	{"color", ENGINE_MAY_VALUE}, {"co", ENGINE_MAY_VALUE}, {"simple-io", false}, {"no-display-prompt", false}, {"r", true}, \
+	{"repetitions", true}, {"o", true}, {"output", true}, {"oe", true}, {"output-err", true}, {"pg", true}, {"gp", true}, \
+	{"w", true}, {"delay", true}, {"progress", false}, {"no-warmup", false}, {"warmup", ENGINE_MAY_VALUE}, \
+	{"output-format", true}, \
 	/* programs to talk to */ \
 	{"cnv", false}, {"conversation", false}, {"no-cnv", false}, {"no-conversation", false}, {"st", false}, \
-	{"single-turn", false}, {"i", false}, {"interactive", false}, {"if", false}, {"interactive-first", false}, \
+	{"single-turn", false}, {"i", false}, {"interactive", false}, {"if", false}, {"interactive-first", false}, {"cml", false}, \
 	{"ins", false}, {"instruct", false}, {"mli", false}, {"multiline-input", false}, {"reverse-prompt", true}, {"sp", false}, \
 	{"special", false}, {"in-prefix", true}, {"in-suffix", true}, {"in-prefix-bos", false}, \
 	/* servers */ \
@@ -62,22 +66,23 @@
 	{"api-prefix", true}, {"api-key", true}, {"api-key-file", true}, {"ssl-key-file", true}, {"ssl-cert-file", true}, \
 	{"cors-origins", true}, {"ui", false}, {"webui", false}, {"no-ui", false}, {"no-webui", false}, {"webui-config", true}, \
 	{"webui-mcp-proxy", false}, {"tools", true}, {"agent", false}, {"a", true}, {"alias", true}, {"tags", true}, {"to", true}, \
-	{"timeout", true}, {"threads-http", true}, {"metrics", false}, {"props", false}, {"media-path", true}, {"models-dir", true}, \
-	{"models-preset", true}, {"models-max", true}, {"models-autoload", false}, {"no-models-autoload", false}, {"pooling", true}, \
-	{"embedding", false}, {"embeddings", false}, {"rerank", false}, {"reranking", false}, {"sleep-idle-seconds", true}, \
-	{"spm-infill", false}, {"lcs", true}, {"lookup-cache-static", true}, {"lcd", true}, {"lookup-cache-dynamic", true}, \
+	{"timeout", true}, {"threads-http", true}, {"metrics", false}, {"props", false}, {"media-path", true}, \
+	{"models-dir", true}, {"models-preset", true}, {"models-max", true}, {"models-autoload", false}, \
+	{"no-models-autoload", false}, {"pooling", true}, {"embedding", false}, {"embeddings", false}, {"rerank", false}, \
+	{"reranking", false}, {"sleep-idle-seconds", true}, {"spm-infill", false}, {"lcs", true}, {"lookup-cache-static", true}, \
+	{"lcd", true}, {"lookup-cache-dynamic", true}, \
 	/* chat */ \
 	{"jinja", false}, {"no-jinja", false}, {"chat-template", true}, {"chat-template-file", true}, \
-	{"chat-template-kwargs", true}, {"reasoning-format", true}, {"rea", true}, {"reasoning", true}, {"reasoning-budget", true}, \
-	{"reasoning-budget-message", true}, {"reasoning-effort", true}, {"reasoning-preserve", false}, {"skip-chat-parsing", false}, \
-	{"prefill-assistant", false}, {"no-prefill-assistant", false}, \
+	{"chat-template-kwargs", true}, {"reasoning-format", true}, {"rea", ENGINE_MAY_VALUE}, {"reasoning", true}, \
+	{"reasoning-budget", true}, {"reasoning-budget-message", true}, {"reasoning-effort", true}, {"reasoning-preserve", false}, \
+	{"skip-chat-parsing", false}, {"prefill-assistant", false}, {"no-prefill-assistant", false}, \
 	/* draft models: without one, the others say nothing */ \
 	{"md", ENGINE_NOT_MODELLED_VALUE}, {"model-draft", ENGINE_NOT_MODELLED_VALUE}, {"hfd", ENGINE_NOT_MODELLED_VALUE}, \
 	{"hfrd", ENGINE_NOT_MODELLED_VALUE}, {"hf-repo-draft", ENGINE_NOT_MODELLED_VALUE}, \
 	{"spec-draft-model", ENGINE_NOT_MODELLED_VALUE}, {"spec-draft-hf", ENGINE_NOT_MODELLED_VALUE}, \
 	{"spec-type", ENGINE_NOT_MODELLED_VALUE}, {"spec-default", ENGINE_NOT_MODELLED}, {"rpc", ENGINE_NOT_MODELLED_VALUE}, \
-	{"no-repack", ENGINE_NOT_MODELLED}, {"nr", ENGINE_NOT_MODELLED}, {"no-host", ENGINE_NOT_MODELLED}, \
-	{"ngld", true}, {"gpu-layers-draft", true}, {"n-gpu-layers-draft", true}, {"spec-draft-ngl", true}, {"devd", true}, \
+	{"no-repack", ENGINE_NOT_MODELLED}, {"nr", ENGINE_NOT_MODELLED}, {"no-host", ENGINE_NOT_MODELLED}, {"ngld", true}, \
+	{"gpu-layers-draft", true}, {"n-gpu-layers-draft", true}, {"spec-draft-ngl", true}, {"devd", true}, \
 	{"device-draft", true}, {"spec-draft-device", true}, {"cd", true}, {"ctx-size-draft", true}, {"td", true}, \
 	{"threads-draft", true}, {"tbd", true}, {"threads-batch-draft", true}, {"draft", true}, {"draft-n", true}, \
 	{"draft-max", true}, {"draft-min", true}, {"draft-n-min", true}, {"draft-p-min", true}, {"draft-p-split", true}, \

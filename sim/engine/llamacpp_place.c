@@ -17,7 +17,7 @@
 
 /* The cache is allocated in pieces of so many entries. */
 #define KV_PAD 256
-#define MAX_OVERRIDES 64
+#define MAX_OVERRIDES 1024
 
 /* A buffer of -ot that is a GPU, whichever. */
 #define ANY_GPU (-2)

@@ -166,6 +166,8 @@ ok 'several runs in one' sh -c "'$OFFSIM' predict --machine server-h100 -- llama
 whole='nohup ./llama-server \
 	-m llama-2-13b.Q4_K_M.gguf -ngl 20 \
 	-ot "blk\.1\.=CPU" > log.txt 2>&1 &'
+ok 'with variables, and brackets in it' placed 'llama-2-13b q8_0' \
+	'CUDA_VISIBLE_DEVICES=0, ./llama-server -m x-Q8_0.gguf -ngl 20 -ot "blk\.(1|2)\.=CPU" --color'
 ok 'a command of several lines, as one word' placed 'llama-2-13b q8_0' "$whole"
 
 tier() { # GB: a tier of HiCache that holds 8192 tokens of Llama 3.1 8B, which take 1.07 GB
