@@ -50,6 +50,9 @@ static const int group_operations[MODEL_GROUP_N] = {
 /* A staged batch: copy, two events, tables of pointers, lists of rows, the product. */
 #define BATCH_OPERATIONS 12
 
+/* The cache is divided into (exllamav3/constants.py); what it cannot hold is refused (generator/job.py). */
+#define PAGE_TOKENS 256
+
 struct exllama_flags {
 	uint64_t cpu_layers, threads, chunk_rows, cache_tokens;
 	const char *cache_bits;
@@ -131,6 +134,9 @@ static int exllama_place(const struct engine_job *job, struct placement *p, stru
 	int cpu = hw_first_device(job->machine, HW_DEVICE_CPU), ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
 	uint64_t left = f->cpu_layers;
 
+	if (f->cache_tokens && (f->cache_tokens + PAGE_TOKENS - 1) / PAGE_TOKENS * PAGE_TOKENS < context)
+		return err_set(err, ERR_INPUT, "flag 'cache_size': %llu tokens in pages of %d, but the workload has %llu",
+			(unsigned long long)f->cache_tokens, PAGE_TOKENS, (unsigned long long)context);
 	if (divide_init(p, job, 1, "", a, err) || cache_types(f->cache_bits, &p->kv_types, err))
 		return -1;
 	p->kv_sequences = w->batch;

@@ -335,6 +335,9 @@ ok 'perf.py' prints 'experts    layers 0..19 ' exl3 place python eval/perf.py -m
 ok 'its cache of 32768 tokens' cache f16 '3\.00 GiB' python3.12 -u eval/perf.py -m /x -mcl 20
 ok 'or so many' cache q8_0 '816 MiB' python eval/perf.py --model_dir=/x -mcl 20 -cs 16384 -cq 8
 ok 'keys and values of two types' cache q8_0 '1\.22 GiB' python ./chat.py -m /x -mcl 20 -cq 8,4
+ok 'which is too small' prints "flag 'cache_size': 1 tokens in pages of 256, but the workload has 640" exl3 predict \
+	python eval/perf.py -m /x -cs 1
+ok 'or its last page is not' cache f16 '60\.0 MiB' python eval/perf.py -m /x -cs 600
 ok 'its chunks' prints "'chunk_size' must be between 32 and 1048576, not 7" exl3 predict python eval/perf.py -m /x -chunk_size 7
 ok 'TabbyAPI' cache q6_0 '312 MiB' python3 main.py --model-name x --cache-mode Q6 --cache-size 8192 --cpu-moe-offload-layers 48
 ok 'its model is a name of ours' prints 'qwen3-30b-a3b exl3-4bpw' "$OFFSIM" place --machine desktop-rtx3090-ddr4 --quant exl3-4bpw \
