@@ -32,10 +32,10 @@
 #include "base/suggest.h"
 #include "models/sat.h"
 
-#define GGML(name_, id, elements, bytes, kv_)                                                                \
+#define GGML(name_, id, elements, bytes, ...)                                                                \
 	{                                                                                                    \
 		.name = (name_), .ggml_id = (id), .block_elements = (elements), .block_bytes = (bytes),      \
-		.kv = (kv_)                                                                                  \
+		.kv = __VA_ARGS__                                                                            \
 	}
 /* A checkpoint's, without groups; further fields follow. */
 #define CHECKPOINT(name_, elements, bytes, ...)                                                              \
@@ -49,11 +49,11 @@
 /* clang-format off */
 static const struct quant_type types[] = {
 	/* name             id  elements bytes  kv */
-	GGML("f32",        0,   1,   4, true),
+	GGML("f32",        0,   1,   4, true, .unit = QUANT_FP32),
 	GGML("f16",        1,   1,   2, true),
-	GGML("bf16",      30,   1,   2, true),
+	GGML("bf16",      30,   1,   2, true, .unit = QUANT_BF16),
 	GGML("f64",       28,   1,   8, false),
-	CHECKPOINT("f8_e4m3", 1, 1, .kv = true),
+	CHECKPOINT("f8_e4m3", 1, 1, .kv = true, .unit = QUANT_FP8),
 	GGML("q4_0",       2,  32,  18, true),
 	GGML("q4_1",       3,  32,  20, true),
 	GGML("q5_0",       6,  32,  22, true),
@@ -66,19 +66,19 @@ static const struct quant_type types[] = {
 	GGML("q5_k",      13, 256, 176, false),
 	GGML("q6_k",      14, 256, 210, false),
 	GGML("q8_k",      15, 256, 292, false),
-	GGML("iq2_xxs",   16, 256,  66, false),
-	GGML("iq2_xs",    17, 256,  74, false),
-	GGML("iq3_xxs",   18, 256,  98, false),
-	GGML("iq1_s",     19, 256,  50, false),
+	GGML("iq2_xxs",   16, 256,  66, false, .table = true),
+	GGML("iq2_xs",    17, 256,  74, false, .table = true),
+	GGML("iq3_xxs",   18, 256,  98, false, .table = true),
+	GGML("iq1_s",     19, 256,  50, false, .table = true),
 	GGML("iq4_nl",    20,  32,  18, true),
-	GGML("iq3_s",     21, 256, 110, false),
-	GGML("iq2_s",     22, 256,  82, false),
+	GGML("iq3_s",     21, 256, 110, false, .table = true),
+	GGML("iq2_s",     22, 256,  82, false, .table = true),
 	GGML("iq4_xs",    23, 256, 136, false),
 	GGML("i8",        24,   1,   1, false),
 	GGML("i16",       25,   1,   2, false),
 	GGML("i32",       26,   1,   4, false),
 	GGML("i64",       27,   1,   8, false),
-	GGML("iq1_m",     29, 256,  56, false),
+	GGML("iq1_m",     29, 256,  56, false, .table = true),
 	GGML("tq1_0",     34, 256,  54, false),
 	GGML("tq2_0",     35, 256,  66, false),
 	GGML("mxfp4",     39,  32,  17, false),
@@ -86,8 +86,9 @@ static const struct quant_type types[] = {
 	GGML("q1_0",      41, 128,  18, false),
 	GGML("q2_0",      42,  64,  18, false),
 	/* name                   elements bytes */
-	CHECKPOINT("f8_e4m3-channel",    1,    1, .row_meta_bytes = 4),
-	CHECKPOINT("f8_e4m3-block128",   1,    1, .group_elements = 128, .group_rows = 128, .group_bits = 32),
+	CHECKPOINT("f8_e4m3-channel",    1,    1, .row_meta_bytes = 4, .unit = QUANT_FP8),
+	CHECKPOINT("f8_e4m3-block128",   1,    1, .group_elements = 128, .group_rows = 128, .group_bits = 32,
+		.unit = QUANT_FP8),
 	CHECKPOINT("mxfp8",             32,   33),
 	CHECKPOINT("int8",               1,    1, .row_meta_bytes = 4, .matrix_bytes = 1),
 	CHECKPOINT("int4",              32,   18),

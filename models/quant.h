@@ -24,6 +24,17 @@ enum quant_family {
 	QUANT_CHECKPOINT, /* what PyTorch programs load: vLLM, Transformers, ExLlama, FlexGen */
 };
 
+/* What a GPU multiplies interleaved rows with (ik_llama.cpp's pull requests 461, 462, 492, 493 and 494). */
+enum quant_interleaved {
+	QUANT_PLAIN,	   /* rows are not interleaved */
+	QUANT_CPU_ONLY,	   /* nothing: they are for the CPU */
+	QUANT_GPU_VECTORS, /* few rows as they are; many are expanded to 16 bits first */
+	QUANT_GPU_ALL,
+};
+
+/* Floating point that products are in; of quantised weights 16 bits. */
+enum quant_unit { QUANT_FP16, QUANT_FP32, QUANT_BF16, QUANT_FP8 };
+
 struct quant_type {
 	const char *name; /* lower case: "q4_k", "f16", "gptq-int4-g128" */
 	int ggml_id;	  /* -1: not a type of GGUF files */
@@ -37,6 +48,10 @@ struct quant_type {
 	uint32_t group_bits;   /* of a group's scale and zero */
 	uint32_t column_bytes; /* of each input: GPTQ's group index, EXL3's signs */
 	uint32_t matrix_bytes; /* of each matrix */
+	/* what kernels depend on */
+	bool table; /* values are looked up or computed one by one, not taken from bits */
+	enum quant_unit unit;
+	enum quant_interleaved interleaved;
 };
 
 /* NULL when unknown; case does not matter. */

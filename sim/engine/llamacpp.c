@@ -93,6 +93,10 @@ static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512", ""
 static const struct engine_alias llamacpp_alias[] = {LLAMACPP_ALIASES};
 static const struct engine_ignored llamacpp_ignored[] = {LLAMACPP_IGNORED};
 
+struct repacked {
+	const struct quant_type *from, *to;
+};
+
 struct llamacpp {
 	const struct llamacpp_fork *fork;
 	const struct llamacpp_flags *flags;
@@ -114,6 +118,8 @@ struct llamacpp {
 	bool cpu_worked;     /* this step: on more than the embedding, so that the GPU has several splits */
 	bool drained;        /* the GPU waited for the host: what comes now is launched kernel by kernel, unhidden */
 	bool *qk_norms;      /* by layer: queries and keys have norms of their own */
+	struct repacked *repacked; /* what -rtr makes of the model's types */
+	int n_repacked;
 };
 
 static bool has_tensor(const struct model *m, const struct model_layer *l, const char *part)
@@ -180,6 +186,24 @@ static bool has_experts(const struct model *m)
 	return false;
 }
 
+static const struct quant_type *repacked(const struct llamacpp *s, const struct quant_type *type)
+{
+	for (int i = 0; i < s->n_repacked; i++)
+		if (s->repacked[i].from == type)
+			return s->repacked[i].to;
+	return type;
+}
+
+static void find_repacked(struct llamacpp *s, const struct model *m, struct arena *a)
+{
+	s->repacked = arena_array(a, struct repacked, (size_t)m->n_tensors);
+	for (int i = 0; i < m->n_tensors && s->flags->rtr; i++) {
+		const struct quant_type *to = quant_ik_interleaved(m->tensors[i].type);
+		if (to != m->tensors[i].type && repacked(s, m->tensors[i].type) != to)
+			s->repacked[s->n_repacked++] = (struct repacked){m->tensors[i].type, to};
+	}
+}
+
 /* What kernels of its build reach. */
 static const struct cost *cost_then(const struct llamacpp_fork *fork, const struct engine_job *job, struct arena *a)
 {
@@ -241,6 +265,7 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	s->qk_norms = arena_array(a, bool, p->model->n_layer);
 	for (uint32_t i = 0; i < p->model->n_layer; i++)
 		s->qk_norms[i] = has_tensor(p->model, &p->model->layers[i], "attn_q_norm");
+	find_repacked(s, p->model, a);
 	read_policy(s);
 	s->pinned = weights_pinned(fork, s->flags);
 	enum cost_binding binding = s->flags->one_socket ? COST_ISOLATED : numa_binding[s->flags->numa];
@@ -290,11 +315,9 @@ static double dealt_share(const struct llamacpp *s, double threads)
 	return taken > 0 ? ideal / taken : 1;
 }
 
-/* Interleaved types that have no products of many rows on GPUs: they are expanded to 16 bits first (pull request 461; those of
-   blocks of 32 have, 493). */
 static bool expands(const struct llamacpp *s, const struct quant_type *type)
 {
-	return s->chain.step->n_tokens > VECTOR_ROWS && strncmp(type->name, "iq", 2) == 0 && strstr(type->name, "_k_r4");
+	return s->chain.step->n_tokens > VECTOR_ROWS && type->interleaved == QUANT_GPU_VECTORS;
 }
 
 /* One group, or one matrix of it, on one device. */
@@ -448,25 +471,12 @@ static double expert_reads(const struct llamacpp *s, double hits, double uses)
 	return s->vectors && s->chain.step->n_tokens <= EXPERT_VECTOR_ROWS ? uses / hits : 1;
 }
 
-/* Interleaved types that GPUs have kernels for (ik_llama.cpp's pull requests 461, 462, 492 and 494). */
-static bool interleaved_on_gpus(const struct quant_type *type)
-{
-	static const char *const ends[] = {"_k_r4", "_ks_r4"};
-
-	if (strcmp(type->name, "iq1_s_r4") == 0 || strcmp(type->name, "iq1_m_r4") == 0)
-		return true;
-	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-		if (strncmp(type->name, "iq", 2) == 0 && strstr(type->name, ends[i]))
-			return true;
-	return false;
-}
-
 /* Whether weights of such a group in RAM are multiplied on the GPU in this step. What is laid out for the CPU when loading
    is in no buffer that the GPU is offered, and interleaved types had no kernels there for long. */
 static bool streams(const struct llamacpp *s, enum model_group group, const struct quant_type *type)
 {
-	bool for_cpu = s->flags->rtr || (quant_ik_plain(type) != type &&
-		!(llamacpp_is_since(s->flags, s->fork->interleaved_from) && interleaved_on_gpus(type)));
+	bool since = llamacpp_is_since(s->flags, s->fork->interleaved_from);
+	bool for_cpu = s->flags->rtr || type->interleaved == QUANT_CPU_ONLY || (type->interleaved && !since);
 
 	if (group == MODEL_EMBED || (for_cpu && !s->flags->offload_min))
 		return false;
@@ -571,8 +581,8 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 			continue;
 		}
 		const struct quant_type *type = part->type;
-		if (s->flags->rtr && hw->devices[device].kind == HW_DEVICE_CPU)
-			type = quant_ik_interleaved(type);
+		if (hw->devices[device].kind == HW_DEVICE_CPU)
+			type = repacked(s, type);
 		if (hw->devices[device].kind == HW_DEVICE_CPU)
 			page_in(s, group, part->spot.memory, bytes, share);
 		if (streams(s, group, type) && hw->devices[device].kind == HW_DEVICE_CPU && !s->whole) {

@@ -22,13 +22,7 @@ enum cost_class cost_class_of(const struct quant_type *type)
 		return COST_16BIT;
 	if (bits >= 8)
 		return COST_8BIT;
-	if (strstr(type->name, "_kt")) /* trellis: computed value by value */
-		return COST_TABLE;
-	if (strstr(type->name, "_k") || strstr(type->name, "_bn"))
-		return COST_KQUANT;
-	if (strncmp(type->name, "iq", 2) == 0 && strncmp(type->name, "iq4", 3) != 0)
-		return COST_TABLE;
-	return COST_KQUANT;
+	return type->table ? COST_TABLE : COST_KQUANT;
 }
 
 /* Where each number is: its path in the file and in the struct. Rows with classes stand for one number a class. */

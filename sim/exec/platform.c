@@ -334,14 +334,9 @@ enum hw_dtype platform_dtype(const struct hw_device *d, const struct quant_type 
 {
 	/* Quantised weights are expanded to 16 bits on a GPU; a CPU accumulates in FP32 where it has nothing
 	   else. */
-	enum hw_dtype want = HW_FP16;
-
-	if (strcmp(type->name, "f32") == 0)
-		want = HW_FP32;
-	else if (strcmp(type->name, "bf16") == 0)
-		want = HW_BF16;
-	else if (strncmp(type->name, "f8", 2) == 0)
-		want = HW_FP8;
+	static const enum hw_dtype of_unit[] = {
+		[QUANT_FP16] = HW_FP16, [QUANT_FP32] = HW_FP32, [QUANT_BF16] = HW_BF16, [QUANT_FP8] = HW_FP8};
+	enum hw_dtype want = of_unit[type->unit];
 
 	static const enum hw_dtype fall_back[] = {HW_FP16, HW_BF16, HW_FP32};
 	if (hw_num_value(&d->flops_s[want]) > 0)

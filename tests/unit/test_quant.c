@@ -116,6 +116,24 @@ START_TEST(families)
 }
 END_TEST
 
+/* What kernels ask of a type, as its name says it. */
+START_TEST(what_kernels_depend_on)
+{
+	for (size_t i = 0; quant_at(i); i++) {
+		const struct quant_type *t = quant_at(i);
+		bool iq = !strncmp(t->name, "iq", 2), plain = quant_ik_plain(t) == t, k = strstr(t->name, "_k_r4") != NULL;
+		bool all = !strcmp(t->name, "iq1_s_r4") || !strcmp(t->name, "iq1_m_r4") || strstr(t->name, "_ks_r4");
+		bool bits = strstr(t->name, "_k") || strstr(t->name, "_bn") || !strncmp(t->name, "iq4", 3);
+
+		ck_assert_msg(t->table == (strstr(t->name, "_kt") || (iq && !bits)), "%s", t->name);
+		ck_assert_msg(t->interleaved == (plain ? QUANT_PLAIN : iq && k ? QUANT_GPU_VECTORS : all ? QUANT_GPU_ALL :
+			QUANT_CPU_ONLY), "%s", t->name);
+		ck_assert_msg(t->unit == (!strcmp(t->name, "f32") ? QUANT_FP32 : !strcmp(t->name, "bf16") ? QUANT_BF16 :
+			!strncmp(t->name, "f8", 2) ? QUANT_FP8 : QUANT_FP16), "%s", t->name);
+	}
+}
+END_TEST
+
 START_TEST(types_of_the_event_path)
 {
 	ck_assert_ptr_eq(quant_f32(), quant_find("f32"));
@@ -166,5 +184,6 @@ START_TEST(checkpoint_formats)
 }
 END_TEST
 
-TEST_MAIN("quant", families, types_of_the_event_path, row_bytes_count, checkpoint_formats, sizes_are_ggmls, names_and_ids_are_unique,
+TEST_MAIN("quant", families, what_kernels_depend_on, types_of_the_event_path, row_bytes_count, checkpoint_formats,
+	sizes_are_ggmls, names_and_ids_are_unique,
 	case_and_other_names, kv_types, unknown_type_names_the_nearest, bytes_of_rows)
