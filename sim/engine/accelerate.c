@@ -20,6 +20,7 @@
 
 #include "models/kvcache.h"
 #include "sim/engine/engine_table.h"
+#include "sim/engine/transformers.h"
 #include "sim/exec/bnb.h"
 #include "sim/exec/files.h"
 #include "sim/exec/kernel.h"
@@ -34,22 +35,6 @@
 /* Limits are advised in whole MiB. */
 #define ADVICE_STEP 1048576.0
 
-/* Operations that eager PyTorch launches for one group (transformers' modeling_llama.py and modeling_mixtral.py: norms
-   in fp32 are six operations, rotary embedding eight); attention over the cache is four more. */
-static const int group_operations[MODEL_GROUP_N] = {
-	[MODEL_EMBED] = 1,
-	[MODEL_ATTN] = 22,
-	[MODEL_FFN] = 12,
-	[MODEL_ROUTER] = 12,
-	[MODEL_SHARED] = 5,
-	[MODEL_EXPERTS] = 8, /* for each expert that is hit */
-	[MODEL_OUTPUT] = 8,
-};
-#define CACHE_OPERATIONS 4
-/* Before transformers 4.36 (pull request 26572) attention was a product, a scaling, a mask, a softmax in 32 bits, a cast and a
-   product, and the rotary embedding looked its cosines up: so many more. Scores went through memory. */
-#define BUILD_SDPA "2023-12"
-#define OLD_OPERATIONS 10
 /* Since when a model on one device has none (pull request 1648). */
 #define BUILD_NO_HOOKS "2023-07"
 
@@ -73,7 +58,7 @@ static const struct param accelerate_flag[] = {
 	PARAM_TEXT(struct accelerate_flags, dtype, "dtype", "", "element type; the scenario's quant is what counts"),
 	PARAM_TEXT(struct accelerate_flags, build, "build", "2026-06",
 		"year and month of what is installed: before " BUILD_NO_HOOKS " modules have hooks on one device too, before "
-		BUILD_SDPA " attention no kernel; bitsandbytes changed"),
+		TRANSFORMERS_BUILD_SDPA " attention no kernel; bitsandbytes changed"),
 	FILES_FLAG(struct accelerate_flags, page_cache),
 };
 
@@ -450,7 +435,7 @@ static void *accelerate_state_new(const struct engine_job *job, const struct pla
 	bnb_init(&s->bnb, job->cost, flags->build);
 	s->chain.hidden_elem_bytes = HIDDEN_ELEMENT_BYTES;
 	s->chain.crossing_s = hw_num_value(&s->cost->copy_submit_s);
-	s->old = strcmp(flags->build, BUILD_SDPA) < 0;
+	s->old = strcmp(flags->build, TRANSFORMERS_BUILD_SDPA) < 0;
 	s->hooked = is_dispatched(p) || strcmp(flags->build, BUILD_NO_HOOKS) < 0;
 	return s;
 }
@@ -513,7 +498,7 @@ static void run_group(void *state, const struct place_group *g, enum model_group
 	for (int i = 0; i < g->n; i++) {
 		const struct place_part *part = &g->part[i];
 		int device = part->spot.device;
-		double bytes = (double)part->bytes * share, operations = i == 0 ? group_operations[group] * times : 0;
+		double bytes = (double)part->bytes * share, operations = i == 0 ? transformers_operations[group] * times : 0;
 
 		lower_move_to(&s->chain, device);
 		/* The hook brings the module whole, whatever of it is used: all of an embedding for one row. */
@@ -546,7 +531,7 @@ static void run_attention(void *state, const struct trace_access *read)
 	double entry = (double)kvcache_token_bytes(l, &p->kv_types);
 	struct kernel_place where = on_device(s, kv->device);
 	double scores = s->old ? (double)read->tokens * (double)read->kv_tokens / (double)s->chain.step->n_sequences * l->n_head : 0;
-	int operations = CACHE_OPERATIONS + (s->old ? OLD_OPERATIONS : 0);
+	int operations = TRANSFORMERS_CACHE_OPERATIONS + (s->old ? TRANSFORMERS_OLD_OPERATIONS : 0);
 	/* DynamicCache concatenates: what is held is read and written before it is read again. */
 	struct platform_work work = kernel_attention(&where, l, &p->kv_types,
 		3 * entry * (double)read->kv_tokens + scores * hw_num_value(&s->cost->scores), read->kv_pairs, (double)read->tokens);

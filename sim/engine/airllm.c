@@ -12,22 +12,11 @@
  */
 #include "models/kvcache.h"
 #include "sim/engine/divide.h"
+#include "sim/engine/transformers.h"
 #include "sim/exec/files.h"
-#include "sim/exec/ranks.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
 
-/* As transformers, whose layers it runs. */
-static const int group_operations[MODEL_GROUP_N] = {
-	[MODEL_EMBED] = 1,
-	[MODEL_ATTN] = 22,
-	[MODEL_FFN] = 12,
-	[MODEL_ROUTER] = 12,
-	[MODEL_SHARED] = 5,
-	[MODEL_EXPERTS] = 8,
-	[MODEL_OUTPUT] = 8,
-};
-#define CACHE_OPERATIONS 4
 
 static const char *const compressions[] = {"none", "4bit", "8bit", NULL};
 
@@ -152,12 +141,7 @@ static void *airllm_state_new(const struct engine_job *job, const struct placeme
 	s->cost = job->cost;
 	s->ahead = f->prefetching && f->compression == 0;
 	s->ram = hw_first_memory(job->machine, HW_MEMORY_RAM);
-	ranks_init(&s->ranks, job->cost, p);
-	s->ranks.nodes = group_operations;
-	s->ranks.attention_nodes = CACHE_OPERATIONS;
-	s->ranks.one_by_one = true;
-	s->ranks.each_expert = true;
-	s->ranks.cache_passes = 3; /* concatenated */
+	transformers_ranks_init(&s->ranks, job->cost, p);
 	s->ranks.ops = &ops;
 	s->ranks.engine = s;
 	return s;
@@ -170,7 +154,7 @@ static int airllm_lower(struct exec *x, void *state, const struct trace_step *st
 	(void)err;
 	/* Nothing is read ahead from one pass to the next. */
 	s->read = s->used = x->step_end;
-	*last = exec_wait(x, hw_num_value(&s->cost->step_s), ranks_step(&s->ranks, x, step, 0));
+	*last = transformers_step(&s->ranks, x, step);
 	return 0;
 }
 

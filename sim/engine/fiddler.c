@@ -13,8 +13,8 @@
  */
 #include "models/kvcache.h"
 #include "sim/engine/divide.h"
+#include "sim/engine/transformers.h"
 #include "sim/exec/kernel.h"
-#include "sim/exec/ranks.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
 #define GPU_SHARE 0.95
@@ -24,16 +24,8 @@
 #define THREADS 16
 #define TENSORS_OF_EXPERT 3
 
-static const int group_operations[MODEL_GROUP_N] = {
-	[MODEL_EMBED] = 1,
-	[MODEL_ATTN] = 22,
-	[MODEL_FFN] = 12,
-	[MODEL_ROUTER] = 12,
-	[MODEL_SHARED] = 5,
-	[MODEL_EXPERTS] = 14, /* for each, hit or not: where, two lists, rows gathered, the expert, rows added */
-	[MODEL_OUTPUT] = 8,
-};
-#define CACHE_OPERATIONS 4
+/* Of each expert, hit or not: where it is, two lists, rows gathered, the expert, rows added. */
+#define EXPERT_OPERATIONS 14
 
 struct fiddler_flags {
 	uint64_t beam;
@@ -151,7 +143,7 @@ static bool experts(void *engine, const struct place_group *g, enum model_group 
 		return false;
 	double near = p->cached[0].share, n_expert = times / share, rows_each = flops_per_param / 2 / share;
 	double bytes = share * (double)part->bytes, flops = flops_per_param * (double)part->params;
-	double submitted = n_expert * group_operations[MODEL_EXPERTS] * hw_num_value(&s->cost->host_op_s);
+	double submitted = n_expert * EXPERT_OPERATIONS * hw_num_value(&s->cost->host_op_s);
 
 	r->last[0] = exec_wait(x, submitted + hw_num_value(&s->cost->gpu_sync_s), exec_join(x, r->last[0], r->host));
 	on_gpu(s, part, near * bytes, near * flops);
@@ -179,11 +171,8 @@ static void *fiddler_state_new(const struct engine_job *job, const struct placem
 	s->cpu = hw_first_device(job->machine, HW_DEVICE_CPU);
 	const struct hw_device *cpu = &job->machine->devices[s->cpu];
 	s->team = cost_cpu_team(&job->cost->cpu, job->machine, cpu, cpu->cores > THREADS ? THREADS : 0, COST_UNBOUND);
-	ranks_init(&s->ranks, job->cost, p);
-	s->ranks.nodes = group_operations;
-	s->ranks.attention_nodes = CACHE_OPERATIONS;
-	s->ranks.one_by_one = true;
-	s->ranks.cache_passes = 3; /* concatenated */
+	transformers_ranks_init(&s->ranks, job->cost, p);
+	s->ranks.each_expert = false; /* they are this engine's own */
 	s->ranks.ops = &ops;
 	s->ranks.engine = s;
 	return s;
@@ -194,7 +183,7 @@ static int fiddler_lower(struct exec *x, void *state, const struct trace_step *s
 	struct fiddler *s = state;
 
 	(void)err;
-	*last = exec_wait(x, hw_num_value(&s->cost->step_s), ranks_step(&s->ranks, x, step, 0));
+	*last = transformers_step(&s->ranks, x, step);
 	return 0;
 }
 

@@ -13,19 +13,11 @@
 #include "models/kvcache.h"
 #include "sim/engine/bring.h"
 #include "sim/engine/divide.h"
+#include "sim/engine/transformers.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
 
-/* As in offload_engine.py, layer_compute: norms are six operations, rotary embedding eight. */
-static const int group_operations[MODEL_GROUP_N] = {
-	[MODEL_EMBED] = 1,
-	[MODEL_ATTN] = 22,
-	[MODEL_FFN] = 12,
-	[MODEL_ROUTER] = 12,
-	[MODEL_SHARED] = 5,
-	[MODEL_EXPERTS] = 8,
-	[MODEL_OUTPUT] = 8,
-};
+/* Operations of attention over the cache (offload_engine.py, layer_compute); the others are as many as transformers has. */
 #define CACHE_OPERATIONS 6
 #define BUFFERS 2
 
@@ -139,11 +131,9 @@ static void *sequoia_state_new(const struct engine_job *job, const struct placem
 	struct sequoia *s = arena_new(a, struct sequoia);
 
 	s->cost = job->cost;
-	ranks_init(&s->ranks, job->cost, p);
-	s->ranks.nodes = group_operations;
+	transformers_ranks_init(&s->ranks, job->cost, p);
 	s->ranks.attention_nodes = CACHE_OPERATIONS;
-	s->ranks.one_by_one = true;
-	s->ranks.each_expert = true;
+	s->ranks.cache_passes = 1; /* allocated once */
 	bring_init(&s->bring, &s->ranks, p, a);
 	s->bring_begin = s->ranks.ops->layer_begin;
 	s->ops = (struct ranks_ops){.layer_begin = layer_begin};
@@ -157,7 +147,7 @@ static int sequoia_lower(struct exec *x, void *state, const struct trace_step *s
 	struct sequoia *s = state;
 
 	(void)err;
-	*last = exec_wait(x, hw_num_value(&s->cost->step_s), ranks_step(&s->ranks, x, step, 0));
+	*last = transformers_step(&s->ranks, x, step);
 	return 0;
 }
 

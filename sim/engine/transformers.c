@@ -12,26 +12,19 @@
 
 #include "models/kvcache.h"
 #include "sim/engine/divide.h"
-#include "sim/exec/ranks.h"
+#include "sim/engine/transformers.h"
 
 #define HIDDEN_ELEMENT_BYTES 2
 
-/* Operations that PyTorch launches for one group (modeling_llama.py and modeling_mixtral.py: norms in fp32 are six
-   operations, rotary embedding eight). */
-static const int group_operations[MODEL_GROUP_N] = {
+const int transformers_operations[MODEL_GROUP_N] = {
 	[MODEL_EMBED] = 1,
 	[MODEL_ATTN] = 22,
 	[MODEL_FFN] = 12,
 	[MODEL_ROUTER] = 12,
 	[MODEL_SHARED] = 5,
-	[MODEL_EXPERTS] = 8, /* for each expert that is hit */
+	[MODEL_EXPERTS] = 8,
 	[MODEL_OUTPUT] = 8,
 };
-#define CACHE_OPERATIONS 4
-/* Before 4.36 (pull request 26572) attention was a product, a scaling, a mask, a softmax in 32 bits, a cast and a product, and
-   the rotary embedding looked its cosines up: so many operations more. Scores went through memory. */
-#define BUILD_SDPA "2023-12"
-#define OLD_OPERATIONS 10
 
 static const char *const caches[] = {"dynamic", "static", NULL};
 enum { CACHE_DYNAMIC, CACHE_STATIC };
@@ -45,7 +38,7 @@ static const struct param transformers_flag[] = {
 	PARAM_CHOICE(struct transformers_flags, cache, "cache_implementation", "dynamic", caches,
 		"dynamic: grows by concatenation; static: allocated once"),
 	PARAM_TEXT(struct transformers_flags, build, "build", "2026-06",
-		"year and month of what is installed: attention has a kernel from " BUILD_SDPA " on, and bitsandbytes changed"),
+		"year and month of what is installed: attention has a kernel from " TRANSFORMERS_BUILD_SDPA " on, and bitsandbytes changed"),
 };
 
 static const struct engine_ignored transformers_ignored[] = {
@@ -74,8 +67,22 @@ static int transformers_place(const struct engine_job *job, struct placement *p,
 	return 0;
 }
 
+void transformers_ranks_init(struct ranks *r, const struct cost *cost, const struct placement *p)
+{
+	ranks_init(r, cost, p);
+	r->nodes = transformers_operations;
+	r->attention_nodes = TRANSFORMERS_CACHE_OPERATIONS;
+	r->one_by_one = true;
+	r->each_expert = true;
+	r->cache_passes = TRANSFORMERS_CACHE_PASSES;
+}
+
+op_ref transformers_step(struct ranks *r, struct exec *x, const struct trace_step *step)
+{
+	return exec_wait(x, hw_num_value(&r->cost->step_s), ranks_step(r, x, step, 0));
+}
+
 struct transformers {
-	const struct cost *cost;
 	struct ranks ranks;
 	struct bnb bnb;
 };
@@ -84,21 +91,20 @@ static void *transformers_state_new(const struct engine_job *job, const struct p
 {
 	const struct transformers_flags *f = job->flags;
 	struct transformers *s = arena_new(a, struct transformers);
-	bool old = strcmp(f->build, BUILD_SDPA) < 0;
+	bool old = strcmp(f->build, TRANSFORMERS_BUILD_SDPA) < 0;
 	struct cost *cost = cost_copy(job->cost, a);
 
 	if (old)
 		cost->gpu_attention = cost->gpu_attention_old;
-	s->cost = cost;
-	ranks_init(&s->ranks, cost, p);
+	transformers_ranks_init(&s->ranks, cost, p);
 	bnb_init(&s->bnb, job->cost, f->build);
 	s->ranks.bnb = &s->bnb;
-	s->ranks.nodes = group_operations;
-	s->ranks.attention_nodes = CACHE_OPERATIONS + (old ? OLD_OPERATIONS : 0);
-	s->ranks.scores = old ? hw_num_value(&cost->scores) : 0;
-	s->ranks.one_by_one = true;
-	s->ranks.each_expert = true;
-	s->ranks.cache_passes = f->cache == CACHE_DYNAMIC ? 3 : 1;
+	if (old) {
+		s->ranks.attention_nodes += TRANSFORMERS_OLD_OPERATIONS;
+		s->ranks.scores = hw_num_value(&cost->scores);
+	}
+	if (f->cache == CACHE_STATIC)
+		s->ranks.cache_passes = 1;
 	return s;
 }
 
@@ -107,7 +113,7 @@ static int transformers_lower(struct exec *x, void *state, const struct trace_st
 	struct transformers *s = state;
 
 	(void)err;
-	*last = exec_wait(x, hw_num_value(&s->cost->step_s), ranks_step(&s->ranks, x, step, 0));
+	*last = transformers_step(&s->ranks, x, step);
 	return 0;
 }
 
