@@ -114,6 +114,22 @@ void group_learn(struct group_facts *f, const char *rest, uint64_t rows, uint64_
 		f->kv_width = rows;
 }
 
+static int layer_of(struct group_place p)
+{
+	if (p.layer != MODEL_NO_LAYER)
+		return p.layer;
+	return p.group == MODEL_OUTPUT ? INT32_MAX : -1;
+}
+
+int group_compare(struct group_place a, struct group_place b)
+{
+	if (layer_of(a) != layer_of(b))
+		return layer_of(a) < layer_of(b) ? -1 : 1;
+	if (a.group != b.group)
+		return a.group < b.group ? -1 : 1;
+	return a.order < b.order ? -1 : 1;
+}
+
 const struct quant_type *group_main_type(const struct model *m)
 {
 	struct {

@@ -27,6 +27,14 @@ enum model_group group_of(const char *rest, const struct group_facts *f);
 /* Of a tensor that is in no layer. */
 enum model_group group_outside(const char *name);
 
+/* Where a tensor comes in a model: embedding, layers, output; within a layer by group, then as in its file. */
+struct group_place {
+	int layer;
+	enum model_group group;
+	size_t order;
+};
+int group_compare(struct group_place a, struct group_place b);
+
 /* The type that most bytes of a finished model have. */
 const struct quant_type *group_main_type(const struct model *m);
 

@@ -252,23 +252,11 @@ static int add_tensors(struct reader *r, const struct gguf *g, struct err *err)
 	return 0;
 }
 
-/* Embedding, layers, output; within a layer by group, then as in the file. */
-static int place_of(const struct item *it)
-{
-	if (it->layer != MODEL_NO_LAYER)
-		return it->layer;
-	return it->group == MODEL_OUTPUT ? INT32_MAX : -1;
-}
-
 static int by_place(const void *x, const void *y)
 {
 	const struct item *a = x, *b = y;
 
-	if (place_of(a) != place_of(b))
-		return place_of(a) < place_of(b) ? -1 : 1;
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	return a->order < b->order ? -1 : 1;
+	return group_compare((struct group_place){a->layer, a->group, a->order}, (struct group_place){b->layer, b->group, b->order});
 }
 
 static const struct item *find_item(const struct reader *r, const char *name)
