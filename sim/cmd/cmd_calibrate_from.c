@@ -31,7 +31,7 @@ static void usage(void)
 	for (size_t i = 0; bench_format_at(i); i++)
 		printf("                         %-12s %s\n", bench_format_at(i)->name, bench_format_at(i)->help);
 	puts("  -o, --output FILE    write the profile; 'machine: FILE' in a scenario uses it\n"
-	     "  -j N                 workers (default: one for each processor)\n"
+	     "  -j, --jobs N         workers (default: one for each processor)\n"
 	     "      --json           one JSON document\n"
 	     "  -h, --help           this text\n"
 	     "\n"

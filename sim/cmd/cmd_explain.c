@@ -3,23 +3,34 @@
  */
 #include <jansson.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/units.h"
+#include "sim/cmd/cmd_pasted.h"
 #include "sim/cmd/cmd_scenario.h"
 #include "sim/run/run.h"
 
 static void usage(void)
 {
-	puts("usage: offsim explain SCENARIO.yaml [--set KEY=VALUE]... [--json]\n"
+	puts("usage: offsim explain SCENARIO.yaml [--set KEY=VALUE]... [--seed N] [--json]\n"
+	     "       offsim explain --machine M [--model NAME] [--quant Q] [OPTION]... -- ENGINE COMMAND LINE\n"
 	     "\n"
 	     "Simulates the scenario and says what sets the pace: the critical path by resource, of the whole run, its\n"
 	     "prefill and its decode, how busy each one is, and what twice of each that matters would give. Nothing is stored.\n"
 	     "\n"
 	     "      --set KEY=VALUE  override a key of the scenario ('offsim help keys' lists them)\n"
+	     "      --seed N         of all random numbers (the scenario's key 'seed')\n"
 	     "      --json           critical path, gains and sentences as one JSON document\n"
 	     "  -h, --help           this text\n"
 	     "\n"
-	     "example: offsim explain scenarios/headline.yaml --set flags.gpu-layers=30");
+	     "of a command line, as in 'offsim predict':");
+	printf("%s"
+	       "\n"
+	       "exit status: 0 done, 1 failed while running, 2 bad input, 3 the placement does not fit\n"
+	       "\n"
+	       "example: offsim explain scenarios/headline.yaml --set flags.gpu-layers=30\n"
+	       "         offsim explain --machine desktop-rtx4090-ddr5 -- llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf --cpu-moe\n",
+		pasted_usage);
 }
 
 static void print_gains(const struct result *r, const struct run_why *why)
@@ -87,27 +98,47 @@ static void print_json(const struct result *r, const struct run_why *why)
 	json_decref(root);
 }
 
-int cmd_explain(int argc, char **argv)
+static int explain(const struct scenario *s, bool exact, bool json, struct arena *a)
 {
-	struct cmd_scenario c;
-	int status = cmd_scenario_parse(&c, argc, argv, CMD_SCENARIO_PLACE, usage);
-
-	if (status >= 0)
-		return status;
-
 	struct err err = {0};
 	struct result r;
 	struct run_why why;
-	struct run_options options = {.gains = true, .interrupted = &cmd_interrupted};
-	if (cmd_scenario_load(&c, &err) || run_scenario(c.scenario, &options, &c.arena, &r, &why, &err)) {
-		status = cmd_fail(&err);
-	} else {
-		if (c.json)
-			print_json(&r, &why);
-		else
-			print_text(c.scenario, &r, &why);
-		status = r.fits ? EXIT_DONE : EXIT_NO_FIT;
-	}
+	struct run_options options = {.exact = exact, .gains = true, .interrupted = &cmd_interrupted};
+
+	if (run_scenario(s, &options, a, &r, &why, &err))
+		return cmd_fail(&err);
+	if (json)
+		print_json(&r, &why);
+	else
+		print_text(s, &r, &why);
+	return r.fits ? EXIT_DONE : EXIT_NO_FIT;
+}
+
+static int explain_pasted(int argc, char **argv)
+{
+	struct pasted p;
+	int status = pasted_parse(&p, argc, argv, usage);
+
+	if (status >= 0)
+		return status;
+	status = pasted_load(&p);
+	if (status < 0)
+		status = explain(p.scenario, p.exact, p.json, &p.arena);
+	pasted_release(&p);
+	return cmd_finish_stdout(status);
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	struct cmd_scenario c;
+	struct err err = {0};
+
+	if (pasted_is(argc, argv))
+		return explain_pasted(argc, argv);
+	int status = cmd_scenario_parse(&c, argc, argv, CMD_SCENARIO_EXPLAIN, usage);
+	if (status >= 0)
+		return status;
+	status = cmd_scenario_load(&c, &err) ? cmd_fail(&err) : explain(c.scenario, false, c.json, &c.arena);
 	cmd_scenario_release(&c);
 	return cmd_finish_stdout(status);
 }

@@ -15,14 +15,14 @@ static void overview(FILE *to)
 {
 	fputs("offsim: what will this model do on that machine, with these layers in RAM or on NVMe, and why?\n"
 	      "\n"
-	      "usage: offsim COMMAND [OPTIONS]\n"
+	      "usage: offsim COMMAND [OPTION]...\n"
 	      "\n",
 		to);
 	for (size_t i = 0; i < cmd_table_n; i++)
 		fprintf(to, "  %-9s %s\n", cmd_table[i].name, cmd_table[i].help);
 	fputs("\n"
 	      "'offsim COMMAND --help' explains one, 'offsim help keys' every key of a scenario,\n"
-	      "'offsim help keys kv' those that have to do with kv.\n"
+	      "'offsim help keys kv' those that have to do with kv; 'offsim --version' says which offsim this is.\n"
 	      "\n"
 	      "example: offsim run scenarios/headline.yaml --set flags.gpu-layers=40\n",
 		to);

@@ -11,6 +11,7 @@
 #include "sim/cmd/cmd_pasted_front.h"
 #include "sim/cmd/cmd_pasted_model.h"
 #include "sim/cmd/cmd_pasted_program.h"
+#include "sim/cmd/cmd_scenario.h"
 
 #define COMMAND_LINE "command line"
 
@@ -21,7 +22,9 @@ const char pasted_usage[] =
 	"      --quant Q        element type or mix, where the model is no file that says it; default: what the file's name\n"
 	"                       says, or dtype= of a call\n"
 	"      --batch N, --prompt N, --generate N, --depth N   the workload (1, 512, 128, 0; llama-bench's own -p,\n"
-	"                       -n and -d where they are given)\n";
+	"                       -n and -d where they are given)\n"
+	"      --set KEY=VALUE  override a key of the scenario that is made of it ('offsim help keys' lists them)\n"
+	"      --seed N         of all random numbers (the scenario's key 'seed')\n";
 
 /* The engine whose call this is, the first that has calls when none is named; NULL when it is no call. */
 static const struct engine_ops *engine_of_call(const char *text)
@@ -464,9 +467,18 @@ int pasted_load(struct pasted *p)
 	if (!p->model)
 		return cmd_usage_error(p->command, "which model? --model NAME%s", called ? "" :
 			", or -m FILE in the command line");
-	if (scenario_load_typed(scenario_text(p, t.engine, t.machine), COMMAND_LINE, t.flags, t.col, &p->arena, &p->scenario, &err))
+	if (scenario_load_typed(scenario_text(p, t.engine, t.machine), COMMAND_LINE, t.flags, t.col, p->set, p->n_set, &p->arena,
+		&p->scenario, &err))
 		return cmd_fail(&err);
 	return -1;
+}
+
+bool pasted_is(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--") == 0)
+			return true;
+	return false;
 }
 
 int pasted_parse(struct pasted *p, int argc, char **argv, void (*usage)(void))
@@ -479,14 +491,19 @@ int pasted_parse(struct pasted *p, int argc, char **argv, void (*usage)(void))
 		{"prompt", required_argument, NULL, 'p'},
 		{"generate", required_argument, NULL, 'g'},
 		{"depth", required_argument, NULL, 'd'},
+		{"set", required_argument, NULL, 's'},
+		{"seed", required_argument, NULL, 'e'},
+		{"exact", no_argument, NULL, 'x'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	int c;
+	int c, status = -1;
 
 	*p = (struct pasted){.command = argv[0]};
-	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+	cmd_arena_init(&p->arena);
+	p->set = arena_array(&p->arena, struct scenario_set, (size_t)argc);
+	while (status < 0 && (c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'M':
 			p->machine = optarg;
@@ -509,23 +526,36 @@ int pasted_parse(struct pasted *p, int argc, char **argv, void (*usage)(void))
 		case 'd':
 			p->depth = optarg;
 			break;
+		case 's':
+			status = cmd_add_set(p->set, &p->n_set, argv[0], optarg, &p->arena);
+			break;
+		case 'e':
+			p->set[p->n_set++] = (struct scenario_set){.key = "seed", .value = optarg};
+			break;
+		case 'x':
+			p->exact = true;
+			break;
 		case 'j':
 			p->json = true;
 			break;
 		case 'h':
 			usage();
-			return cmd_finish_stdout(EXIT_DONE);
+			status = cmd_finish_stdout(EXIT_DONE);
+			break;
 		default:
-			return cmd_bad_option(argv, options);
+			status = cmd_bad_option(argv, options);
 		}
 	}
-	if (!p->machine)
-		return cmd_usage_error(argv[0], "which machine? --machine M");
-	if (optind == argc)
-		return cmd_usage_error(argv[0], "no command line behind '--'");
+	if (status < 0 && !p->machine)
+		status = cmd_usage_error(argv[0], "which machine? --machine M");
+	if (status < 0 && optind == argc)
+		status = cmd_usage_error(argv[0], "no command line behind '--'");
+	if (status >= 0) {
+		pasted_release(p);
+		return status;
+	}
 	p->argc = argc - optind;
 	p->argv = argv + optind;
-	cmd_arena_init(&p->arena);
 	cmd_catch_interrupts();
 	return -1;
 }

@@ -1,5 +1,5 @@
 /*
- * cmd_pasted.h - what predict and place share: a command line pasted as typed for the engine.
+ * cmd_pasted.h - what predict, place and explain share: a command line pasted as typed for the engine.
  *
  *	offsim predict --machine M --quant Q --model NAME -- llama-server -m x.gguf -ngl 20 -ot exps=CPU
  *	                                                     └ program ┘  └ its flags: the engine's own table ┘
@@ -28,7 +28,9 @@ struct pasted {
 	bool by_name;             /* the model is what the name of a file says that is not here */
 	const char *batch, *prompt, *generate, *depth;
 	const char *last_frontier; /* of ds4-bench: the longest context it measures at */
-	bool json;
+	struct scenario_set *set; /* --set, in order; --seed is one too */
+	size_t n_set;
+	bool json, exact;
 	int argc; /* what stands behind "--" */
 	char **argv;
 	struct scenario *scenario;
@@ -37,6 +39,8 @@ struct pasted {
 /* What the usage says of the options. */
 extern const char pasted_usage[];
 
+/* Whether there is a command line of an engine behind the options, or a scenario. */
+bool pasted_is(int argc, char **argv);
 /* Parses the options. Returns -1 to go on (then pasted_release must follow), else the exit status. */
 int pasted_parse(struct pasted *p, int argc, char **argv, void (*usage)(void));
 /* Loads the scenario. Returns -1 to go on, else the exit status. */

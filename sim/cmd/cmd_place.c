@@ -14,10 +14,9 @@
 static void usage(void)
 {
 	puts("usage: offsim place SCENARIO.yaml [--set KEY=VALUE]... [--json]\n"
-	     "       offsim place --machine M [--model NAME] [--quant Q] [OPTIONS] -- ENGINE COMMAND LINE\n"
+	     "       offsim place --machine M [--model NAME] [--quant Q] [OPTION]... -- ENGINE COMMAND LINE\n"
 	     "\n"
-	     "Shows which tensors live where, the memory ledger, and how much more would fit. Exits 3 when it\n"
-	     "does not fit.\n"
+	     "Shows which tensors live where, the memory ledger, and how much more would fit.\n"
 	     "\n"
 	     "      --set KEY=VALUE  override a key of the scenario ('offsim help keys' lists them)\n"
 	     "      --json           fits, memory and groups as one JSON document\n"
@@ -25,6 +24,8 @@ static void usage(void)
 	     "\n"
 	     "of a command line, as in 'offsim predict':");
 	printf("%s"
+	       "\n"
+	       "exit status: 0 done, 1 failed while running, 2 bad input, 3 the placement does not fit\n"
 	       "\n"
 	       "example: offsim place scenarios/headline.yaml --set flags.gpu-layers=30\n"
 	       "         offsim place --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \\\n"
@@ -212,9 +213,8 @@ int cmd_place(int argc, char **argv)
 	struct cmd_scenario c;
 	struct err err = {0};
 
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--") == 0)
-			return place_pasted(argc, argv);
+	if (pasted_is(argc, argv))
+		return place_pasted(argc, argv);
 	int status = cmd_scenario_parse(&c, argc, argv, CMD_SCENARIO_PLACE, usage);
 	if (status >= 0)
 		return status;

@@ -7,7 +7,7 @@
 
 static void usage(void)
 {
-	printf("usage: offsim predict --machine M [--model NAME] [--quant Q] [OPTIONS] -- ENGINE COMMAND LINE\n"
+	printf("usage: offsim predict --machine M [--model NAME] [--quant Q] [OPTION]... -- ENGINE COMMAND LINE\n"
 	       "\n"
 	       "Predicts what a command line of an engine, pasted as typed, would give: of\n"
 	       "  llama.cpp          llama-server, llama-cli, llama-bench, llama-batched-bench, ..., and main and server of old\n"
@@ -28,6 +28,7 @@ static void usage(void)
 	       "one word between quotes.\n"
 	       "\n"
 	       "%s"
+	       "      --exact          simulate every decode step, as in 'offsim run'\n"
 	       "      --json           one JSON document on standard output, SI units\n"
 	       "  -h, --help           this text\n"
 	       "\n"
@@ -37,6 +38,8 @@ static void usage(void)
 	       "         offsim predict --machine desktop-rtx4090-ddr5 --model llama-3.1-70b --quant q4_0 -- llama-server -ngl 40\n"
 	       "         offsim predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant f16 -- \\\n"
 	       "             'infer_auto_device_map(model, max_memory={0: \"22GiB\", \"cpu\": \"64GiB\"})'\n"
+	       "         offsim predict --machine desktop-rtx4090-ddr5 --set machine.gpu0.link.gen=3 -- \\\n"
+	       "             CUDA_VISIBLE_DEVICES=0 numactl -i all llama-server -hf unsloth/GLM-4.5-Air-GGUF:Q4_K_M --cpu-moe\n"
 	       "         offsim predict --machine gcp-t4-208gb -- python3 -m flexllmgen.flex_opt --model facebook/opt-30b \\\n"
 	       "             --percent 20 80 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3 --cpu-cache-compute\n"
 	       "         offsim predict --machine desktop-rtx3090-ddr4 --model qwen3-30b-a3b --quant exl3-4bpw -- \\\n"
@@ -46,7 +49,7 @@ static void usage(void)
 
 static int predict(struct pasted *p)
 {
-	struct run_options options = {.interval = true, .interrupted = &cmd_interrupted};
+	struct run_options options = {.exact = p->exact, .interval = true, .interrupted = &cmd_interrupted};
 	struct result r;
 	struct run_why why;
 	struct err err = {0};

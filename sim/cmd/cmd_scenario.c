@@ -37,6 +37,13 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
+	static const struct option explain[] = {
+		{"set", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"seed", required_argument, NULL, 'e'},
+		{0},
+	};
 	static const struct option timeline[] = {
 		{"set", required_argument, NULL, 's'},
 		{"json", no_argument, NULL, 'j'},
@@ -45,7 +52,8 @@ int cmd_scenario_parse(struct cmd_scenario *c, int argc, char **argv, int which,
 		{"output", required_argument, NULL, 'o'},
 		{0},
 	};
-	const struct option *options = which == CMD_SCENARIO_RUN ? all : which == CMD_SCENARIO_PLACE ? place : timeline;
+	const struct option *options = which == CMD_SCENARIO_RUN ? all : which == CMD_SCENARIO_PLACE ? place :
+		which == CMD_SCENARIO_EXPLAIN ? explain : timeline;
 	const char *letters = which == CMD_SCENARIO_TIMELINE ? ":ho:" : ":h";
 	int opt, status = -1;
 

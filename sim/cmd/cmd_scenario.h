@@ -9,7 +9,7 @@
 #include "sim/run/run.h"
 #include "sim/run/scenario.h"
 
-enum { CMD_SCENARIO_PLACE = 1, CMD_SCENARIO_RUN = 2, CMD_SCENARIO_TIMELINE = 3 };
+enum { CMD_SCENARIO_PLACE = 1, CMD_SCENARIO_RUN = 2, CMD_SCENARIO_TIMELINE = 3, CMD_SCENARIO_EXPLAIN = 4 };
 
 struct cmd_scenario {
 	struct arena arena;

@@ -18,12 +18,13 @@ static void usage(void)
 	     "same command goes on where it was. Several may fill one FILE at once: each point is simulated by one of them.\n"
 	     "A point that fails is stored with its message.\n"
 	     "\n"
-	     "  -j N             workers (default: one for each processor)\n"
-	     "      --db FILE    database to store in (default results.db)\n"
-	     "      --shard I/N  only the I-th of N parts, I from 1; merge them afterwards\n"
-	     "      --set K=V    override a key at every point\n"
-	     "      --json       {points, done, skipped, failed, wall_s, points_per_s} on standard output\n"
-	     "  -h, --help       this text\n"
+	     "  -j, --jobs N         workers (default: one for each processor)\n"
+	     "      --db FILE        database to store in (default results.db)\n"
+	     "      --shard I/N      only the I-th of N parts, I from 1; merge them afterwards\n"
+	     "      --set KEY=VALUE  override a key at every point ('offsim help keys' lists them)\n"
+	     "      --seed N         of all random numbers (the scenario's key 'seed')\n"
+	     "      --json           {points, done, skipped, failed, wall_s, points_per_s} on standard output\n"
+	     "  -h, --help           this text\n"
 	     "\n"
 	     "  sweep: {flags.ngl: 0..81/9, machine.gpu0.link.gen: [3, 4, 5]}    FIRST..LAST/STEP, LAST included\n"
 	     "\n"
@@ -115,6 +116,7 @@ int cmd_sweep(int argc, char **argv)
 		{"jobs", required_argument, NULL, 'j'},
 		{"shard", required_argument, NULL, 's'},
 		{"set", required_argument, NULL, 'k'},
+		{"seed", required_argument, NULL, 'e'},
 		{"json", no_argument, NULL, 'o'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -140,6 +142,9 @@ int cmd_sweep(int argc, char **argv)
 		case 's':
 			if (parse_shard(optarg, &o))
 				status = cmd_usage_error("sweep", "--shard wants I/N with I from 1 to N, not '%s'", optarg);
+			break;
+		case 'e':
+			set[o.n_set++] = (struct scenario_set){.key = "seed", .value = optarg};
 			break;
 		case 'k':
 			status = cmd_add_set(set, &o.n_set, "sweep", optarg, &a);

@@ -20,7 +20,7 @@ static const struct cmd verbs[] = {
 
 static void usage(void)
 {
-	puts("usage: offsim trace VERB [OPTION]…\n"
+	puts("usage: offsim trace VERB [OPTION]...\n"
 	     "\n"
 	     "A trace says what a model touched, step by step, or which requests came when; a native one is a file *.otr.\n");
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)

@@ -98,9 +98,9 @@ static void print_options(int table)
 
 static void usage(void)
 {
-	puts("usage: offsim trace gen --model NAME [OPTION]… -o OUT.otr\n"
-	     "       offsim trace gen --layers L --experts E --used K --expert-bytes SIZE [OPTION]… -o OUT.otr\n"
-	     "       offsim trace gen --requests N [OPTION]… -o OUT.otr\n"
+	puts("usage: offsim trace gen --model NAME [OPTION]... -o OUT.otr\n"
+	     "       offsim trace gen --layers L --experts E --used K --expert-bytes SIZE [OPTION]... -o OUT.otr\n"
+	     "       offsim trace gen --requests N [OPTION]... -o OUT.otr\n"
 	     "\n"
 	     "Makes up a trace: the steps of a model whose experts are drawn, or requests. The same seed gives the same file.\n"
 	     "\n"

@@ -15,7 +15,7 @@
 
 static void usage(void)
 {
-	puts("usage: offsim trace import [--format FORMAT] FILE -o OUT.otr [OPTION]…\n"
+	puts("usage: offsim trace import [--format FORMAT] FILE -o OUT.otr [OPTION]...\n"
 	     "\n"
 	     "Makes a native trace of one that others recorded. The file is read twice: once to check it to its end, once to\n"
 	     "write; nothing is written of a file that is wrong. What was dropped or assumed is said, and kept in the trace.\n"

@@ -16,8 +16,8 @@
 
 static void usage(void)
 {
-	puts("usage: offsim validate CORPUS.csv [--tier A,B] [--engine NAME] [-j N] [--max-median SHARE] [--json]\n"
-	     "       offsim validate LLAMA-BENCH-OUTPUT --machine M [--model NAME] [OPTIONS]\n"
+	puts("usage: offsim validate CORPUS.csv [--tier A,B] [--engine A,B] [-j N] [--max-median SHARE] [--json]\n"
+	     "       offsim validate LLAMA-BENCH-OUTPUT --machine M [--model NAME] [OPTION]...\n"
 	     "\n"
 	     "Runs every row of a corpus of published measurements whose engine, model and machine are known, says why\n"
 	     "for the others, and prints how far the predictions are off. Rows of a group (one owner's machine or thread)\n"
@@ -40,7 +40,7 @@ static void usage(void)
 	     "      --model NAME        llama-bench: the model it ran, or one of several: then each row is of the one with so\n"
 	     "                          many parameters (default: that among 'offsim model list')\n"
 	     "      --max-median SHARE  exit 4 when the median error of any metric is larger (0.18 or 18%)\n"
-	     "  -j N                    workers (default: one for each processor)\n"
+	     "  -j, --jobs N            workers (default: one for each processor)\n"
 	     "      --worst N           in place of all rows the N that are the most times off, either way, with their intervals\n"
 	     "      --reasons FILE.csv  columns row and reason: of rows by id, or of groups, why; goes into the remarks\n"
 	     "      --markdown          tables as Markdown, and one of the groups with the marks of 'offsim plot accuracy'\n"

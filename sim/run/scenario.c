@@ -602,8 +602,8 @@ static void forget_lines(struct yaml_node *node)
 	}
 }
 
-int scenario_load_typed(const char *text, const char *name, const char *flags, int col, struct arena *a,
-	struct scenario **out, struct err *err)
+int scenario_load_typed(const char *text, const char *name, const char *flags, int col, const struct scenario_set *set,
+	size_t n_set, struct arena *a, struct scenario **out, struct err *err)
 {
 	struct yaml_node *root, *node = arena_new(a, struct yaml_node);
 
@@ -616,5 +616,5 @@ int scenario_load_typed(const char *text, const char *name, const char *flags, i
 	node->pos = node->key_pos = (struct err_pos){name, 1, col};
 	node->next = root->child;
 	root->child = node;
-	return load_tree(root, name, NULL, 0, a, out, err);
+	return load_tree(root, name, set, n_set, a, out, err);
 }

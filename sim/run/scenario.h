@@ -70,8 +70,8 @@ int scenario_load(const char *path, const struct scenario_set *set, size_t n_set
 /* The same from text; name stands for the file in messages, and paths in it are relative to where the user is. */
 int scenario_load_text(const char *text, const char *name, struct arena *a, struct scenario **out, struct err *err);
 /* The same with flags as a person typed them, from column col on; messages count in what was typed, and those on the text,
-   which was made from options, have no line. */
-int scenario_load_typed(const char *text, const char *name, const char *flags, int col, struct arena *a,
-	struct scenario **out, struct err *err);
+   which was made from options, have no line. Then the overrides. */
+int scenario_load_typed(const char *text, const char *name, const char *flags, int col, const struct scenario_set *set,
+	size_t n_set, struct arena *a, struct scenario **out, struct err *err);
 
 #endif

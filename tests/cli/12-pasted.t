@@ -377,6 +377,22 @@ ok 'of nothing' prints 'prompt 2048, generate 128' ds4 place ds4-bench
 ok 'frontier that is no number' prints "ctx: '9x' is not a whole number" ds4 place ds4-bench --ctx-max 9x
 ok 'not on the CPU' prints "flag 'backend': cuda or metal, not 'cpu'" ds4 place ds4 --backend cpu
 
+# What run has, the others have.
+set_link() { # COMMAND: a slower link is felt
+	slow=$("$OFFSIM" "$1" --machine desktop-rtx4090-ddr5 --set machine.gpu0.link.gen=3 -- vllm serve llama-2-13b --cpu-offload-gb 8 |
+		grep 'why:') && fast=$("$OFFSIM" "$1" --machine desktop-rtx4090-ddr5 -- vllm serve llama-2-13b --cpu-offload-gb 8 |
+		grep 'why:') && [ "$slow" != "$fast" ]
+}
+ok 'a key of the scenario' set_link predict
+ok 'explain, of a command line' set_link explain
+ok 'of what is no key' says 2 "unknown key 'machin'" "$OFFSIM" predict --machine gh200 --set machin=x -- llama-server -m llama-2-13b
+seeds() {
+	one=$("$OFFSIM" predict --machine gh200 --quant q4_k_m --seed 2 -- llama-server -m qwen3-30b-a3b --cpu-moe) &&
+		two=$("$OFFSIM" predict --machine gh200 --quant q4_k_m --set seed=2 --exact -- llama-server -m qwen3-30b-a3b --cpu-moe) &&
+		[ "$(echo "$one" | head -n 1)" = "$(echo "$two" | head -n 1)" ]
+}
+ok 'seed and exact' seeds
+
 # In time and memory that grow with what is pasted, not with its square.
 briefly() { # STATUS ARGUMENT...
 	want=$1
