@@ -71,7 +71,7 @@ static const struct engine_ignored kt_ignored[] = {
 	{"trust-remote-code", false}, {"mem-fraction-static", true}, {"served-model-name", true}, {"optimize_config_path", true},
 	{"optimize_rule_path", true}, {"force_think", false}, {"no-force_think", false}, {"prompt_file", true}, {"mode", true},
 	{"chunk_size", true}, {"max_batch_size", true}, {"batch_size", true}, {"backend_type", true}, {"architectures", true},
-	{"model_name", true}, {"model_dir", true}, {"device", true}, {"type", true}, {"web", true}, {"api_key", true},
+	{"model_name", true}, {"model_dir", true}, {"type", true}, {"web", true}, {"api_key", true},
 	{"ssl_keyfile", true}, {"ssl_certfile", true}, {"temperature", true}, {"top_p", true}, {"top_k", true},
 	{"repetition_penalty", true}, {"log_level", true}, {"log_file", true}, {"log_dir", true}, {"print_timings", true},
 	{"page_size", true}, {"sched_strategy", true}, {"memory_gpu_only", true}, {"cpu_memory_size_GB", true},
@@ -81,7 +81,7 @@ static const struct engine_ignored kt_ignored[] = {
 	{"quantization", true}, {"api-key", true}, {"log-level", true}, {"attention-backend", true}, {"random-seed", true},
 	{"reasoning-parser", true}, {"tool-call-parser", true}, {"max-running-requests", true}, {"disable-radix-cache", false},
 	{"chat-template", true}, {"load-format", true}, {"page-size", true}, {"disable-custom-all-reduce", false},
-	{"chunked-prefill-size", true}, {"kt-amx-weight-path", true}, {"disable-chunked-prefix-cache", false}, SGLANG_IGNORED,
+	{"kt-amx-weight-path", true}, {"disable-chunked-prefix-cache", false}, SGLANG_IGNORED,
 };
 
 static int kt_adapt(const void *flags, struct model *m, struct err *err)

@@ -89,7 +89,7 @@ const char *const llamacpp_numa_choices[] = {"none", "distribute", "isolate", "n
    interleave in every guide to several sockets. */
 static const enum cost_binding numa_binding[] = {COST_UNBOUND, COST_UNBOUND, COST_PINNED, COST_SPREAD};
 
-static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512", "")};
+static const struct param llamacpp_flag[] = {LLAMACPP_FLAGS("2026-08", "512", ""), LLAMACPP_FIT_FLAG};
 static const struct engine_alias llamacpp_alias[] = {LLAMACPP_ALIASES};
 static const struct engine_ignored llamacpp_ignored[] = {LLAMACPP_IGNORED};
 

@@ -148,13 +148,16 @@ static inline bool llamacpp_fuses_experts(const struct llamacpp_fork *fork, cons
 	PARAM_COUNT(struct llamacpp_flags, mg, "mg", "0", 0, LLAMACPP_MAX_GPUS - 1, \
 		"which GPU has all with sm none; else without influence"), \
 	PARAM_TEXT(struct llamacpp_flags, dev, "dev", "", "the GPUs that are used: CUDA0,CUDA1; none; empty: all"), \
-	PARAM_TEXT(struct llamacpp_flags, fit, "fit", "on", "off: -ngl auto is all layers, whether they fit or not"), \
 	PARAM_TEXT(struct llamacpp_flags, override_kv, "override-kv", "", \
 		"KEY=TYPE:VALUE,...: of the model; experts a token uses are felt (ARCH.expert_used_count=int:4)"), \
 	PARAM_TEXT(struct llamacpp_flags, fit_target, "fit-target", "1024", \
 		"MiB that -ngl auto leaves free on each GPU: 1024, or 512,2048"), \
 	PARAM_TEXT(struct llamacpp_flags, build, "build", build_def, \
 		"year and month of the program, 2025-04: some rules have changed")
+
+/* Of llama.cpp itself: the fork's --fit is another. */
+#define LLAMACPP_FIT_FLAG \
+	PARAM_TEXT(struct llamacpp_flags, fit, "fit", "on", "off: -ngl auto is all layers, whether they fit or not")
 
 #define LLAMACPP_ALIASES \
 	{"gpu-layers", "ngl"}, {"n-gpu-layers", "ngl"}, {"override-tensor", "ot"}, {"ncmoe", "n-cpu-moe"}, \

@@ -519,7 +519,7 @@ static bool fits_itself(const struct plan *plan)
 	const struct llamacpp_fork *fork = plan->fork;
 	const char *fit = plan->flags->fit;
 
-	if (strcmp(fit, "off") == 0 || strcmp(fit, "0") == 0)
+	if (fit && (strcmp(fit, "off") == 0 || strcmp(fit, "0") == 0))
 		return false;
 	return *plan->flags->ngl || !fork->all_from || llamacpp_is_since(plan->flags, fork->fit_from);
 }

@@ -4,7 +4,7 @@
  */
 #include "sim/engine/llamacpp.h"
 
-static const struct param python_flag[] = {LLAMACPP_FLAGS("2026-08", "512", "0")};
+static const struct param python_flag[] = {LLAMACPP_FLAGS("2026-08", "512", "0"), LLAMACPP_FIT_FLAG};
 
 static const struct engine_alias python_alias[] = {
 	LLAMACPP_ALIASES, {"n_gpu_layers", "ngl"}, {"n_ctx", "c"}, {"n_batch", "b"}, {"n_ubatch", "ub"},

@@ -26,7 +26,7 @@ static void *ollama_state_new(const struct engine_job *job, const struct placeme
 	return llamacpp_state_new(&bundled, job, p, a);
 }
 
-static const struct param ollama_flag[] = {LLAMACPP_FLAGS("2026-08", "512", "")};
+static const struct param ollama_flag[] = {LLAMACPP_FLAGS("2026-08", "512", ""), LLAMACPP_FIT_FLAG};
 
 static const struct engine_alias ollama_alias[] = {
 	LLAMACPP_ALIASES, {"num_gpu", "ngl"}, {"num_ctx", "c"}, {"num_batch", "ub"}, {"num_thread", "t"},
@@ -34,7 +34,7 @@ static const struct engine_alias ollama_alias[] = {
 };
 
 static const struct engine_ignored ollama_ignored[] = {
-	LLAMACPP_IGNORED, {"num_predict", true}, {"num_keep", true}, {"temperature", true}, {"top_k", true},
+	LLAMACPP_IGNORED, {"num_predict", true}, {"num_keep", true}, {"top_k", true},
 	{"top_p", true}, {"keep_alive", true}, {"use_mlock", true}, {"keepalive", true}, {"think", false}, {"hidethinking", false},
 	{"nowordwrap", false}, {"format", true}, {"insecure", false}, {"experimental", false},
 };
