@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "base/vec.h"
+#include "hw/part_name.h"
 #include "hw/profile.h"
 
 #define MAX_PARTS_BYTES ((size_t)1 << 20)
@@ -143,40 +144,91 @@ static const char *other_kind(struct profile *p, const char *name)
 	return NULL;
 }
 
-int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name,
-	const struct yaml_node **out, struct err *err)
+/* Another name of a part becomes that part. */
+static int follow_alias(struct profile *p, enum hw_part_kind kind, const struct yaml_node **part, struct err *err)
 {
-	const struct yaml_node *all;
+	const struct yaml_node *alias = *part;
+
+	if (!alias || alias->kind != YAML_SCALAR)
+		return 0;
+	if (find_part(p, kind, alias->text, part, err))
+		return -1;
+	return *part ? 0 : err_at(err, ERR_INPUT, &alias->pos, "'%s' stands for '%.100s', which is no part", alias->key,
+		alias->text);
+}
+
+int profile_names(struct profile *p, const struct yaml_node **out, struct err *err)
+{
+	if (!p->names && (profile_datadir(p, err) ||
+		yaml_read_file(arena_printf(p->a, "%s/hw/probe.yaml", p->datadir), p->a, &p->names, err)))
+		return -1;
+	*out = p->names;
+	return 0;
+}
+
+/* As people or systems write it: "9800X3D", "NVIDIA GeForce RTX 4070 Laptop GPU". *out is NULL when there is none. */
+static int find_written(struct profile *p, enum hw_part_kind kind, const char *name, const struct yaml_node **out,
+	struct err *err)
+{
+	const struct yaml_node *all, *names;
+
+	*out = NULL;
+	if (kind != HW_PART_GPU && kind != HW_PART_CPU && kind != HW_PART_NVME)
+		return 0;
+	if (profile_parts(p, kind, &all, err) || profile_names(p, &names, err))
+		return -1;
+	const char *key = part_name_find(p->a, names, all, name, 0);
+	if (!key)
+		key = part_name_short(p->a, names, all, name);
+	*out = key ? yaml_get(all, key) : NULL;
+	return 0;
+}
+
+static int unknown_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name, struct err *err)
+{
+	const struct yaml_node *all, *names;
 	struct suggest near;
 	char hint[128];
 
-	if (find_part(p, kind, name->text, out, err))
-		return -1;
-	if (*out && (*out)->kind == YAML_SCALAR) {
-		const struct yaml_node *alias = *out;
-		if (find_part(p, kind, alias->text, out, err))
-			return -1;
-		if (!*out)
-			return err_at(err, ERR_INPUT, &alias->pos, "'%s' stands for '%.100s', which is no part",
-				name->text, alias->text);
-	}
-	if (*out)
-		return 0;
-	if (profile_parts(p, kind, &all, err))
+	if (profile_parts(p, kind, &all, err) || profile_names(p, &names, err))
 		return -1;
 	const char *other = other_kind(p, name->text);
 	if (other)
 		return err_at(err, ERR_INPUT, &name->pos, "part '%s' is a %s, not a %s", name->text, other,
 			kinds[kind].name);
+	const char *whole = part_name_near(p->a, names, all, name->text);
 	suggest_init(&near, name->text);
 	for (const struct yaml_node *part = all->child; part; part = part->next)
 		suggest_offer(&near, part->key);
-	if (suggest_best(&near))
+	if (whole)
+		snprintf(hint, sizeof(hint), "; did you mean '%.80s'?", whole);
+	else if (suggest_best(&near))
 		suggest_text(&near, hint, sizeof(hint));
 	else
 		snprintf(hint, sizeof(hint), "; see offsim hw list --parts %s", kinds[kind].name);
 	return err_at(err, ERR_INPUT, &name->pos, "unknown %s part '%.100s'%s", kinds[kind].name,
 		name->text, hint);
+}
+
+int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name, const char **key,
+	const struct yaml_node **out, struct err *err)
+{
+	if (find_part(p, kind, name->text, out, err) || (!*out && find_written(p, kind, name->text, out, err)))
+		return -1;
+	if (!*out)
+		return unknown_part(p, kind, name, err);
+	*key = (*out)->key;
+	return follow_alias(p, kind, out, err) || profile_family_expand(p, kind, out, err) ? -1 : 0;
+}
+
+int profile_modules(struct profile *p, const char *cpu, const struct yaml_node **out, struct err *err)
+{
+	const struct yaml_node *part;
+
+	*out = NULL;
+	if (find_part(p, HW_PART_CPU, cpu, &part, err) || follow_alias(p, HW_PART_CPU, &part, err))
+		return -1;
+	return part ? profile_family_modules(p, part, out, err) : 0;
 }
 
 static const char *cell(struct arena *a, double value, enum unit_dim dim)
@@ -269,12 +321,12 @@ static int add_parts(struct profile *p, enum hw_part_kind kind, const struct yam
 			continue;
 		}
 		const struct yaml_node *meant = part;
-		if (part->kind == YAML_SCALAR && profile_part(p, kind, part, &meant, err))
+		if (follow_alias(p, kind, &meant, err) || profile_family_expand(p, kind, &meant, err))
 			return -1;
 		if (profile_part_values(p, kind, meant, &v, err))
 			return -1;
 		row.description = v.description ? v.description : "";
-		if (meant != part)
+		if (part->kind == YAML_SCALAR)
 			row.description = arena_printf(p->a, "= %s, %s", part->text, row.description);
 		fill_cells(p->a, kind, &v, row.cells);
 		VEC_PUSH(list, p->a, row);

@@ -1,20 +1,14 @@
 #include "hw/probe_part.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/units.h"
+#include "hw/part_name.h"
 
 int probe_library_open(struct probe_library *lib, struct arena *a, struct err *err)
 {
-	struct yaml_node *root;
-
 	*lib = (struct probe_library){.a = a, .profile = {.a = a}};
-	if (profile_datadir(&lib->profile, err) ||
-		yaml_read_file(arena_printf(a, "%s/hw/probe.yaml", lib->profile.datadir), a, &root, err))
-		return -1;
-	lib->root = root;
-	return 0;
+	return profile_names(&lib->profile, &lib->root, err);
 }
 
 /* A section of hw/probe.yaml, filled by its rows. */
@@ -28,106 +22,15 @@ static int fill(struct probe_library *lib, const struct param *rows, size_t n, c
 
 /* ---- names ---- */
 
-static bool is_word(char c)
-{
-	return isalnum((unsigned char)c);
-}
-
-/* Where `word` stands in text, as a whole word at those of its ends that are letters or digits. */
-static char *find_word(char *text, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (char *at = text; len && (at = strstr(at, word)); at++) {
-		bool begins = at == text || !is_word(*word) || !is_word(at[-1]);
-		if (begins && (!is_word(word[len - 1]) || !is_word(at[len])))
-			return at;
-	}
-	return NULL;
-}
-
-/* Every one of them; what was put in is not looked at again. */
-static char *replace_words(struct arena *a, char *text, const char *word, const char *by)
-{
-	size_t done = 0;
-
-	for (char *at; (at = find_word(text + done, word));) {
-		size_t before = (size_t)(at - text);
-		text = arena_printf(a, "%.*s%s%s", (int)before, text, by, at + strlen(word));
-		done = before + strlen(by);
-	}
-	return text;
-}
-
-static char *to_lower(struct arena *a, const char *text)
-{
-	char *copy = arena_strdup(a, text);
-
-	for (char *c = copy; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	return copy;
-}
-
-/* "96-core", "32-cores": how many is in the name already. */
-static void drop_core_count(char *text)
-{
-	char *core = strstr(text, "-core"), *from = core;
-
-	while (from && from > text && isdigit((unsigned char)from[-1]))
-		from--;
-	if (core && from < core)
-		*from = '\0';
-}
-
-static const char *squeeze(struct arena *a, const char *text)
-{
-	char *out = arena_alloc(a, strlen(text) + 1), *to = out;
-
-	for (; *text; text++)
-		if (is_word(*text))
-			*to++ = *text;
-	*to = '\0';
-	return out;
-}
-
-/* "NVIDIA GeForce RTX 4090" as the key of a part, squeezed: "rtx4090". */
-static const char *part_name(struct probe_library *lib, const char *name)
-{
-	const struct yaml_node *rewrite = yaml_get(lib->root, "rewrite"), *cut = yaml_get(lib->root, "cut");
-	char *text = to_lower(lib->a, name), *at;
-
-	drop_core_count(text);
-	for (const struct yaml_node *c = cut ? cut->child : NULL; c; c = c->next)
-		if (c->text && (at = find_word(text, c->text)))
-			*at = '\0';
-	for (const struct yaml_node *r = rewrite ? rewrite->child : NULL; r; r = r->next)
-		if (r->text)
-			text = replace_words(lib->a, text, r->key, r->text);
-	return squeeze(lib->a, text);
-}
-
-static const char *find_squeezed(struct probe_library *lib, const struct yaml_node *all, const char *name)
-{
-	for (const struct yaml_node *part = all->child; part; part = part->next)
-		if (!strcmp(squeeze(lib->a, part->key), name))
-			return part->key;
-	return NULL;
-}
-
 int probe_find_part(struct probe_library *lib, enum hw_part_kind kind, const char *name, uint64_t bytes,
 	const char **part, struct err *err)
 {
 	const struct yaml_node *all;
-	const char *wanted = part_name(lib, name);
 
 	*part = NULL;
 	if (profile_parts(&lib->profile, kind, &all, err))
 		return -1;
-	if (bytes)
-		*part = find_squeezed(lib, all,
-			arena_printf(lib->a, "%s%.0fgb", wanted, (double)bytes / (double)(1 << 30)));
-	if (!*part && *wanted)
-		*part = find_squeezed(lib, all, wanted);
+	*part = part_name_find(lib->a, lib->root, all, name, bytes);
 	return 0;
 }
 
@@ -135,8 +38,9 @@ int probe_part_numbers(struct probe_library *lib, enum hw_part_kind kind, const 
 	struct profile_part_values *out, struct err *err)
 {
 	const struct yaml_node *node, *name = profile_new_scalar(lib->a, NULL, part, &lib->root->pos);
+	const char *key;
 
-	return profile_part(&lib->profile, kind, name, &node, err) ||
+	return profile_part(&lib->profile, kind, name, &key, &node, err) ||
 	       profile_part_values(&lib->profile, kind, node, out, err);
 }
 
@@ -254,6 +158,8 @@ int probe_guess_modules(
 	const struct yaml_node *map = cpu ? yaml_get(yaml_get(lib->root, "memory"), cpu) : NULL;
 
 	*out = (struct probe_modules_guess){0};
+	if (cpu && !map && profile_modules(&lib->profile, cpu, &map, err))
+		return -1;
 	return map ? fill(lib, rows, ARRAY_LEN(rows), map, "memory", out, err) : 0;
 }
 

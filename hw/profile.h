@@ -3,6 +3,7 @@
  *
  *	profile_resolve.c   names, paths, from: and set:   ->  one tree
  *	parts.c             hw/parts: a part's map by name
+ *	profile_family.c        one that is a row, with its family
  *	profile_load.c      tree + parts                   ->  struct hw_machine
  *	profile_link.c          its links
  *	profile_number.c        its numbers
@@ -21,14 +22,23 @@ struct profile {
 	char *text[HW_PART_N];               /* each file of parts; NULL until it is needed */
 	struct yaml_node known[HW_PART_N];   /* maps: those of its parts that were parsed alone */
 	struct yaml_node *parts[HW_PART_N];  /* its root, which takes longer; NULL until it is needed */
+	struct yaml_node *families[HW_PART_N], *names; /* families of parts, hw/probe.yaml; NULL until needed */
 };
 
 int profile_datadir(struct profile *p, struct err *err);
 
-/* The part called name->text; unknown ones are errors at name's place with the nearest. Only that part is
-   parsed. A part that is a single word is another name of the part it names. */
-int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name,
+/* The part called name->text, or that people call so ("9800X3D"); unknown ones are errors at name's place with the nearest.
+   Only that part is parsed. A part that is a single word is another name of the part it names; *key is the name it was
+   found under. A part that names its family is written out. */
+int profile_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name, const char **key,
 		 const struct yaml_node **out, struct err *err);
+/* hw/probe.yaml: how systems call the parts. */
+int profile_names(struct profile *p, const struct yaml_node **out, struct err *err);
+/* The usual memory of a processor whose family says it: {type: ddr5, channels: 2, rate: 5600MT/s}; NULL when not. */
+int profile_modules(struct profile *p, const char *cpu, const struct yaml_node **out, struct err *err);
+/* What of it the files above need: *part written out when it names a family; and what its family says of memory. */
+int profile_family_expand(struct profile *p, enum hw_part_kind kind, const struct yaml_node **part, struct err *err);
+int profile_family_modules(struct profile *p, const struct yaml_node *part, const struct yaml_node **out, struct err *err);
 /* All parts of a kind, as the children of a map. */
 int profile_parts(struct profile *p, enum hw_part_kind kind, const struct yaml_node **out, struct err *err);
 

@@ -236,7 +236,8 @@ int profile_load_link(struct profile *p, const struct yaml_node *own, const char
 	const struct yaml_node *part_name = yaml_get(own, "part");
 	if (!part_name)
 		return profile_missing(&l, "part", "pcie-4x16", err);
-	if (profile_part(p, HW_PART_LINK, part_name, &l.part, err) ||
+	const char *key;
+	if (profile_part(p, HW_PART_LINK, part_name, &key, &l.part, err) ||
 		profile_must_be_map(l.part, part_name->text, err))
 		return -1;
 	l.merged = yaml_overlay(p->a, l.part, own);

@@ -163,6 +163,15 @@ int profile_must_be_map(const struct yaml_node *node, const char *what, struct e
 	return err_at(err, ERR_INPUT, &node->pos, "%s must be a map", what);
 }
 
+static const struct yaml_node *with_name(struct arena *a, const struct yaml_node *map, const char *part,
+	const struct err_pos *pos)
+{
+	struct yaml_node *over = profile_new_map(a, NULL, pos);
+
+	over->child = profile_new_scalar(a, "part", part, pos);
+	return yaml_overlay(a, map, over);
+}
+
 int profile_layers_find(struct profile *p, enum hw_part_kind kind, const struct yaml_node *own,
 	const char *default_part, struct profile_layers *l, struct err *err)
 {
@@ -176,11 +185,15 @@ int profile_layers_find(struct profile *p, enum hw_part_kind kind, const struct 
 		name = profile_new_scalar(p->a, "part", default_part, &own->pos);
 	l->own = own;
 	l->part = profile_new_map(p->a, NULL, &own->pos);
-	if (name && profile_part(p, kind, name, &l->part, err))
+	const char *key = NULL;
+	if (name && profile_part(p, kind, name, &key, &l->part, err))
 		return -1;
 	if (profile_must_be_map(l->part, name ? name->text : l->name, err))
 		return -1;
 	l->merged = yaml_overlay(p->a, l->part, own);
+	/* As the library writes it: kernels are chosen by names of parts. */
+	if (key && strcmp(key, name->text) != 0)
+		l->merged = with_name(p->a, l->merged, key, &name->pos);
 	return 0;
 }
 

@@ -19,6 +19,33 @@ parts() { # every kind can be listed, and a GPU of the list (every seventh) make
 	done
 }
 
+first_of_families() { # FILE LINES: a part of each family
+	awk -F '[:,{}] *' -v lines="$2" '/^[a-z0-9].*\{family:/ && $0 ~ lines { if (!seen[$4]++) print $1 }' "$1"
+}
+
+families() { # one part of each family runs: GPUs no faster than perfect prefetch, processors than ram carries 8 GB of weights
+	ram='ram: {capacity: 256GiB, bandwidth: 200GB/s}'
+	{
+		first_of_families hw/parts/gpus.yaml 'bus:' | sed "s|.*|{gpu0: {part: &, memory: 96GiB}, $ram}|"
+		first_of_families hw/parts/gpus.yaml unified | sed "s|.*|{gpu0: &, $ram}|"
+		first_of_families hw/parts/cpus.yaml . | sed "s|.*|{cpu0: &, $ram}|"
+	} >"$tmp/machines"
+	[ "$(wc -l <"$tmp/machines")" -gt 90 ] || return 1
+	while read -r machine; do
+		case $machine in *gpu0*) bound=$(rate "$machine" ideal) ;; *) bound=25 ;; esac
+		real=$(rate "$machine" llama.cpp) || { echo "$machine"; return 1; }
+		awk -v r="$real" -v b="$bound" 'BEGIN { exit !(r > 0 && r <= b * 1.01) }' || { echo "$machine: $real of $bound"; return 1; }
+	done <"$tmp/machines"
+}
+
+rate() { # MACHINE ENGINE: tokens a second
+	case $1 in *gpu0*) flags='{}' ;; *) flags='{gpu-layers: 0}' ;; esac
+	"$OFFSIM" run scenarios/headline.yaml --json --no-db --set model=llama-3.1-8b --set quant=q8_0 --set "machine=$1" \
+		--set "engine=$2" --set "flags=$flags" --set 'workload={batch: 1, prompt: 32, generate: 8}' 2>"$tmp/why" >"$tmp/rate.json" ||
+		{ cat "$tmp/why" >&2; return 1; }
+	sed -n 's/.*"decode_tok_s": \([0-9.e+]*\).*/\1/p' "$tmp/rate.json" | head -n 1
+}
+
 no_private_sources() { # what a number cites is public
 	! grep -rnE 'source: *"?/' hw/parts hw/machines
 }
@@ -67,6 +94,7 @@ printf 'gpu0: rtx-4900\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n' >"$tmp/bad.
 
 ok 'each machine of the list can be shown' first_word
 ok 'parts are listed, and make machines' parts
+ok 'a part of each family runs, below its bound' families
 ok 'sources are public' no_private_sources
 ok 'a GPU without a memory of its own computes from ram' shared dgx-spark 232e9
 ok 'so does one whose processor reaches less' shared strix-halo 212.6e9

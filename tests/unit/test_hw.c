@@ -510,6 +510,90 @@ START_TEST(peaks_of_datasheets)
 }
 END_TEST
 
+/* As written by people and by systems. */
+START_TEST(names_as_written)
+{
+	static const char *const names[][3] = {
+		{"gpu", "RTX 4070 Laptop", "rtx-4070-laptop"},
+		{"gpu", "NVIDIA GeForce RTX 5050 Laptop GPU", "rtx-5050-laptop"},
+		{"gpu", "MI50 32GB", "mi50-32gb"},
+		{"gpu", "Radeon Instinct MI50", "mi50"},
+		{"gpu", "5090", "rtx-5090"},
+		{"gpu", "Quadro RTX 5000", "quadro-rtx-5000"},
+		{"gpu", "NVIDIA RTX PRO 4500 Blackwell", "rtx-pro-4500"},
+		{"cpu", "9800X3D", "ryzen-7-9800x3d"},
+		{"cpu", "AMD Ryzen 7 6800H with Radeon Graphics", "ryzen-7-6800h"},
+		{"cpu", "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", "xeon-e5-2680v4"},
+		{"cpu", "12th Gen Intel(R) Core(TM) i7-12700H", "core-i7-12700h"},
+		{"cpu", "i5-8250U", "core-i5-8250u"},
+		{"cpu", "Intel(R) N100", "n100"},
+		{"cpu", "AMD EPYC 7702 64-Core Processor", "epyc-7702"},
+	};
+
+	setup();
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct hw_machine *m = inline_machine(arena_printf(&a,
+			"%s0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", names[i][0], names[i][1]));
+		ck_assert_str_eq(m->devices[hw_find_device(m, arena_printf(&a, "%s0", names[i][0]))].part, names[i][2]);
+	}
+	/* What two could be is neither. */
+	check_refused("gpu0: 5060 Ti\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7,
+		"unknown gpu part '5060 Ti'; did you mean 'rtx-5060-ti-8gb'?");
+}
+END_TEST
+
+/* A row of a family against what it is made of. */
+static void check_row(struct hw_machine *m, const struct yaml_node *row, enum hw_part_kind kind)
+{
+	const char *bus = "0", *rate = "0T/s", *boost = NULL;
+	double bits, transfers_s, hz;
+	struct err err;
+
+	if (yaml_get(row, "bus")) {
+		assert_ok(yaml_text(yaml_get(row, "bus"), &bus, &err) || yaml_text(yaml_get(row, "rate"), &rate, &err), err);
+		assert_ok(units_parse(bus, UNIT_PLAIN, &bits, &err) || units_parse(rate, UNIT_TRANSFER_RATE, &transfers_s, &err), err);
+		ck_assert_msg(fabs(hw_num_peak(number(m, "gpu0.bandwidth")) / (bits / 8 * transfers_s) - 1) < 1e-3, "%s", row->key);
+	}
+	if (kind == HW_PART_CPU) {
+		assert_ok(yaml_text(yaml_get(row, "boost"), &boost, &err) || units_parse(boost, UNIT_FREQUENCY, &hz, &err), err);
+		ck_assert_msg(fabs(hw_num_peak(number(m, "cpu0.clock")) / hz - 1) < 1e-3, "%s", row->key);
+		ck_assert_msg(value(m, "cpu0.clock") <= hz * 1.0001 && value(m, "cpu0.clock") > 0.4 * hz, "%s", row->key);
+	}
+}
+
+/* Every processor and every GPU is a machine whose numbers go together and say where they are from. */
+START_TEST(every_part_is_a_machine)
+{
+	static const enum hw_part_kind kinds[] = {HW_PART_GPU, HW_PART_CPU};
+	size_t rows = 0;
+
+	for (int k = 0; k < 2; k++) {
+		struct profile whole;
+		const struct yaml_node *all;
+		struct err err;
+		setup();
+		whole = (struct profile){.a = &a};
+		assert_ok(profile_parts(&whole, kinds[k], &all, &err), err);
+		for (const struct yaml_node *part = all->child; part; part = part->next) {
+			if (part->kind == YAML_SCALAR)
+				continue;
+			const char *device = kinds[k] == HW_PART_GPU ? "gpu0" : "cpu0";
+			struct hw_machine *m = inline_machine(arena_printf(&a,
+				"%s: %s\nram: {capacity: 2TiB, bandwidth: 70GB/s}\n", device, part->key));
+			const struct hw_num *fp32 = number(m, arena_printf(&a, "%s.flops.fp32", device));
+			ck_assert_msg(fp32->source && hw_num_value(fp32) > 0 && hw_num_value(fp32) <= hw_num_peak(fp32), "%s", part->key);
+			ck_assert_msg(value(m, arena_printf(&a, "%s.launch", device)) > 0, "%s", part->key);
+			if (hw_first_memory(m, HW_MEMORY_GPU) >= 0)
+				ck_assert_msg(value(m, "gpu0.bandwidth") <= hw_num_peak(number(m, "gpu0.bandwidth")), "%s", part->key);
+			if (yaml_get(part, "family"))
+				check_row(m, part, kinds[k]);
+			rows += yaml_get(part, "family") != NULL;
+		}
+	}
+	ck_assert_uint_gt(rows, 1000);
+}
+END_TEST
+
 static void check_same_places(const struct yaml_node *x, const struct yaml_node *y)
 {
 	ck_assert_str_eq(x->pos.file, y->pos.file);
@@ -533,10 +617,11 @@ START_TEST(one_part_is_parsed_alone)
 		const struct yaml_node *all, *part;
 		assert_ok(profile_parts(&whole, (enum hw_part_kind)k, &all, &err), err);
 		for (const struct yaml_node *want = all->child; want; want = want->next) {
-			const struct yaml_node *meant = want->kind == YAML_SCALAR ? yaml_get(all, want->text) : want;
-			const struct yaml_node *name =
+			const struct yaml_node *meant, *name =
 				profile_new_scalar(&a, "part", want->key, &(struct err_pos){0});
-			assert_ok(profile_part(&quick, (enum hw_part_kind)k, name, &part, &err), err);
+			const char *key;
+			assert_ok(profile_part(&whole, (enum hw_part_kind)k, name, &key, &meant, &err), err);
+			assert_ok(profile_part(&quick, (enum hw_part_kind)k, name, &key, &part, &err), err);
 			ck_assert_str_eq(yaml_flow_text(&a, part, false), yaml_flow_text(&a, meant, false));
 			ck_assert_str_eq(part->key, meant->key);
 			check_same_places(part, meant);
@@ -1271,7 +1356,8 @@ START_TEST(printing)
 END_TEST
 
 TEST_MAIN("hw", desktop, gh200, cpu_only, machine_facts, machine_sizes, unified_memory, unified_beside_a_card,
-	unified_kernels, memory_set_aside_in_ram, names_people_use, peaks_of_datasheets, one_part_is_parsed_alone, routes, bridges_join_pairs,
+	unified_kernels, memory_set_aside_in_ram, names_people_use, peaks_of_datasheets, one_part_is_parsed_alone, routes,
+	bridges_join_pairs, names_as_written, every_part_is_a_machine,
 	a_switch_joins_all, nvlink_is_stated_and_taken_away, pcie_peaks, pcie_widths_scale,
 	pageable_curve_is_what_was_measured, the_cpu_copies_into_pageable_buffers, curve_interpolation, number_faces, three_lines,
 	numbers_are_laid_over_each_other, everything_stated, from_and_set, resolved_tree_takes_overrides,
