@@ -95,6 +95,16 @@ struct platform_work kernel_state(const struct kernel_place *k, double bytes, do
 		nodes);
 }
 
+struct platform_work kernel_scan(const struct kernel_place *k, double bytes, double nodes, double tokens, bool early)
+{
+	const struct cost *c = k->cost;
+	double by_graph = early ? hw_num_value(&c->gpu_early_scan_s) : 0;
+	struct platform_work work = on_gpu(k, quant_f32(), hw_num_value(&c->gpu_attention), 1, 2 * bytes, 0, nodes);
+
+	work.latency_s += tokens * (by_graph > 0 ? by_graph : hw_num_value(&c->gpu_scan_s));
+	return work;
+}
+
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries)
 {
