@@ -499,23 +499,27 @@ static void multiply_rows(struct llamacpp *s, enum model_group group, double flo
 	}
 }
 
-/* A recurrent layer's step, where its state is. What it takes in a prompt, chunk by chunk, is not known. */
+/* A recurrent layer's step, where its state is. A GPU's kernel takes the tokens of a prompt one after another, those of all
+   sequences and heads at once (ggml/src/ggml-cuda/gated_delta_net.cu). What a CPU takes for them is not known. */
 static void run_state(struct llamacpp *s, int layer)
 {
 	struct exec *x = s->chain.x;
 	const struct placement *p = x->placement;
 	const struct model_layer *l = &p->model->layers[layer];
 	int device = p->kv[layer].device;
-	double rows = (double)s->chain.step->n_tokens;
+	double rows = (double)s->chain.step->n_tokens, sequences = (double)s->chain.step->n_sequences;
+	bool on_cpu = p->machine->devices[device].kind == HW_DEVICE_CPU, prompt = s->chain.step->phase == TRACE_PREFILL;
+	bool early = !llamacpp_is_since(s->flags, s->fork->delta_from);
+	int nodes = early ? EARLY_STATE_NODES : STATE_NODES;
 
-	if (!l->state_bytes || s->chain.step->phase == TRACE_PREFILL)
+	if (!l->state_bytes || (prompt && on_cpu))
 		return;
 	move_to(s, device);
-	s->cpu_worked |= p->machine->devices[device].kind == HW_DEVICE_CPU;
-	bool early = !llamacpp_is_since(s->flags, s->fork->delta_from);
+	s->cpu_worked |= on_cpu;
 	struct kernel_place where = on(s, &p->machine->devices[device]);
-	struct platform_work work = kernel_state(&where, rows * (double)l->state_bytes, rows * l->state_flops,
-		early ? EARLY_STATE_NODES : STATE_NODES, early);
+	struct platform_work work = prompt ?
+		kernel_scan(&where, sequences * (double)l->state_bytes, nodes, rows / sequences, early) :
+		kernel_state(&where, rows * (double)l->state_bytes, rows * l->state_flops, nodes, early);
 	enum exec_of before = exec_moves(x, EXEC_CACHE);
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 	exec_moves(x, before);

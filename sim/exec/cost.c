@@ -50,6 +50,8 @@ static const struct field {
 	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, IF_SAID},
 	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, IF_SAID},
 	{"gpu", "early_state", UNIT_PLAIN, offsetof(struct cost, gpu_early_state), false, IF_SAID},
+	{"gpu", "scan", UNIT_TIME, offsetof(struct cost, gpu_scan_s), false, IF_SAID},
+	{"gpu", "early_scan", UNIT_TIME, offsetof(struct cost, gpu_early_scan_s), false, IF_SAID},
 	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, IF_SAID},
 	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, IF_SAID},
 	{"host", "unexplained", UNIT_FRACTION, offsetof(struct cost, unexplained), false, IF_SAID},
@@ -501,7 +503,7 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 }
 
 struct card_written {
-	double multiply, mmq, read, early_multiply, early_experts, kernel, early_kernel, spread;
+	double multiply, mmq, read, early_multiply, early_experts, kernel, early_kernel, scan, spread;
 	const char *graphs_from, *source;
 	bool vectors;
 };
@@ -520,6 +522,7 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, kernel, "kernel", UNIT_TIME, "0s", 0, 1, ""),
 		PARAM_REAL(struct card_written, early_kernel, "early_kernel", UNIT_TIME, "0s", 0, 1, ""),
+		PARAM_REAL(struct card_written, scan, "scan", UNIT_FRACTION, "1", 1e-2, 1e2, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -542,6 +545,8 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 			c->gpu_kernel_s = (struct hw_num){.measured = w.kernel, .spread = w.spread, .source = w.source};
 		if (w.early_kernel > 0)
 			c->gpu_early_kernel_s = (struct hw_num){.measured = w.early_kernel, .spread = w.spread, .source = w.source};
+		c->gpu_scan_s.measured *= w.scan;
+		c->gpu_early_scan_s.measured *= w.scan;
 		/* Before, and of 16 bits still, weights are multiplied by another library. */
 		if (w.mmq > 0)
 			c->gpu_early.measured = hw_num_value(&c->gpu_early) * w.multiply / w.mmq;

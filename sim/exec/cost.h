@@ -91,6 +91,8 @@ struct cost {
 	struct hw_num copy_submit_s;              /* the host's part of one copy */
 	struct hw_num gpu_alloc_s;                /* memory for one tensor, got and given back */
 	struct hw_num gpu_early_state;            /* times that recurrent state is read or written by a graph of operations */
+	struct hw_num gpu_scan_s;                 /* a recurrent layer's step for one token of a prompt, which follow each other; 0: nothing */
+	struct hw_num gpu_early_scan_s;           /* the same by chunks, as a graph of operations; 0: as now */
 	struct hw_num gpu_launch_s;               /* from one to the next where the host launches and nothing hides it; 0: the device's */
 	struct hw_num unexplained;                /* deviation of measured times of decoding that no constant's spread covers */
 	struct hw_num paging;                     /* of what paging reads, the share that was wanted; 0: it does not page */

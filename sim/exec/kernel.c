@@ -95,6 +95,16 @@ struct platform_work kernel_state(const struct kernel_place *k, double bytes, do
 		nodes);
 }
 
+struct platform_work kernel_scan(const struct kernel_place *k, double bytes, double nodes, double tokens, bool early)
+{
+	const struct cost *c = k->cost;
+	double by_graph = early ? hw_num_value(&c->gpu_early_scan_s) : 0;
+	struct platform_work work = on_gpu(k, quant_f32(), hw_num_value(&c->gpu_attention), 1, 2 * bytes, 0, nodes);
+
+	work.latency_s += tokens * (by_graph > 0 ? by_graph : hw_num_value(&c->gpu_scan_s));
+	return work;
+}
+
 /* What few rows read of a type of a cache, times its own size: of 16 bits all heads at once, of fewer each head for itself, or
    all heads at once what was read, written in 16 bits and read again. */
 static double times_read(const struct kernel_place *k, const struct quant_type *type, double heads)

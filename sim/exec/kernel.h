@@ -22,6 +22,8 @@ struct kernel_place {
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,
 	double flops, double nodes, enum cost_rows how);
 /* One step of a recurrent layer that keeps `bytes`, in one kernel, or (early) as a graph of small operations. */
+/* Tokens of a prompt one after another, on a GPU. */
+struct platform_work kernel_scan(const struct kernel_place *k, double bytes, double nodes, double tokens, bool early);
 struct platform_work kernel_state(const struct kernel_place *k, double bytes, double flops, double nodes, bool early);
 /* Attention of a layer that reads `bytes` of its cache; pairs of a query and an entry it looks at. */
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,

@@ -425,7 +425,7 @@ static void add_quoted(struct text *t, const char *text)
 		add(t, *text == '\'' ? "''" : "%c", *text);
 }
 
-/* "(52%/48% GPU/CPU)", as ollama ps prints it: the share of the model's layers that are on the GPU. */
+/* "(52%/48% GPU/CPU)", or "(48%/52% CPU/GPU)" as ollama ps prints it: the share of the model's layers that are on the GPU. */
 static int add_ollama_share(struct text *t, const char *model, double percent, struct err *err)
 {
 	struct model *m;
@@ -439,10 +439,12 @@ static int add_ollama_share(struct text *t, const char *model, double percent, s
 static int add_ollama_flags(struct text *t, const char *flags, const char *model, struct err *err)
 {
 	const char *num = strstr(flags, "num_gpu="), *share = strchr(flags, '(');
-	double percent;
+	double first, second;
 
-	if (share && strstr(share, "GPU/CPU") && sscanf(share, "(%lf%%", &percent) == 1)
-		return add_ollama_share(t, model, percent, err);
+	if (share && strstr(share, "GPU/CPU") && sscanf(share, "(%lf%%", &first) == 1)
+		return add_ollama_share(t, model, first, err);
+	if (share && strstr(share, "CPU/GPU") && sscanf(share, "(%lf%%/%lf%%", &first, &second) == 2)
+		return add_ollama_share(t, model, second, err);
 
 	if (num)
 		num += strlen("num_gpu=");

@@ -139,9 +139,11 @@ shares() { # of layers, as ollama ps prints them
 	{
 		echo 'none,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=0,,1,16,4,0,decode_tok_s,10,A,'
 		echo 'some,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=auto (38%/62% GPU/CPU),,1,16,4,0,decode_tok_s,10,A,'
+		echo 'turned,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=auto (62%/38% CPU/GPU),,1,16,4,0,decode_tok_s,10,A,'
 		echo 'same,g,ollama,2025-01,qwen2.5-3b,q4_0,rtx-4090,,epyc-9355,1,ddr5-6400x12,,,64,,,num_gpu=14,,1,16,4,0,decode_tok_s,10,A,'
 	} | corpus # of 36 layers and the output
-	[ "$(field some predicted)" = "$(field same predicted)" ] && [ "$(field some predicted)" != "$(field none predicted)" ]
+	[ "$(field some predicted)" = "$(field same predicted)" ] && [ "$(field turned predicted)" = "$(field same predicted)" ] &&
+		[ "$(field some predicted)" != "$(field none predicted)" ]
 }
 
 registered() { # a server's DDR4 gives less of its peak than a desktop's
