@@ -66,6 +66,10 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 /* bytes of cache; pairs of a query and an entry it looks at, over all queries, for each of the layer's heads. */
 struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries);
+/* The same by two products, all scores written between them (no flash attention): `entries` of each query, masked or not, and
+   so many rows of a sequence together. */
+struct cost_time cost_cpu_scores(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
+	const struct kvcache_types *types, double bytes, double entries, double queries, double rows);
 /* What the two come to. */
 double cost_cpu_seconds(const struct cost_cpu *c, struct cost_time time);
 
