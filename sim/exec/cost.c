@@ -85,6 +85,7 @@ static const struct field {
 	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, WITH_GROUP},
 	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, WITH_GROUP},
 	{"cpu", "score_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.score_cycles), false, IF_SAID},
+	{"cpu", "latent_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.latent_cycles), false, IF_SAID},
 	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, WITH_GROUP},
 	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true, WITH_GROUP},
 	{"eager", "op", UNIT_TIME, offsetof(struct cost, host_op_s), false, WITH_GROUP},

@@ -65,6 +65,7 @@ struct cost_cpu {
 	                                 writes it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
 	struct hw_num score_cycles;   /* attention that is not flash: the same, beside two products with weights of the cache's types */
+	struct hw_num latent_cycles;  /* the same attention, MLA: to turn a value of a latent vector around, once for all heads */
 	struct hw_num tile_rows;      /* from so many queries on a cache is read by tiles, if the engine has such for its type */
 	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */
 	struct cost_rate *weights;    /* of types and of classes */

@@ -200,17 +200,19 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 }
 
 struct cost_time cost_cpu_scores(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
-	const struct kvcache_types *types, double bytes, double entries, double queries, double rows)
+	const struct kvcache_types *types, double bytes, const struct cost_scores *s)
 {
 	struct cost_rate k, v;
 
 	cost_rate_for(c->weights, c->n_weights, c->bits, types->k, &k);
 	cost_rate_for(c->weights, c->n_weights, c->bits, types->v, &v);
-	double cycles = l->head_dim_k / rate_at(c, &k, rows, COST_TOGETHER) +
-		l->head_dim_v / rate_at(c, &v, rows, COST_TOGETHER) + hw_num_value(&c->score_cycles);
+	double cycles = l->head_dim_k / rate_at(c, &k, s->rows, COST_TOGETHER) +
+		l->head_dim_v / rate_at(c, &v, s->rows, COST_TOGETHER) + hw_num_value(&c->score_cycles);
+	double turned = l->mla_dim_k && l->head_dim_v != l->mla_dim_v ? s->queries / s->rows * s->entries * l->head_dim_v : 0;
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,
-		.dot_s = queries * entries * l->n_head * cycles / (t->clock_hz * t->workers),
+		.dot_s = (s->queries * s->entries * l->n_head * cycles + turned * hw_num_value(&c->latent_cycles)) /
+			(t->clock_hz * t->workers),
 	};
 }
 

@@ -412,6 +412,36 @@ START_TEST(attention)
 }
 END_TEST
 
+/* Cycles for each query, entry and head of 64 and 256 values, ggml d99724f2, a thread of an EPYC of Zen 5. */
+START_TEST(attention_by_products)
+{
+	static const struct {
+		uint32_t head_dim;
+		double rows, cycles;
+	} measured[] = {{64, 1, 34.7}, {64, 8, 19.4}, {64, 128, 17.3}, {256, 1, 69.3}, {256, 8, 32.8}, {256, 128, 46.7}};
+	struct hw_machine *m = machine("cores: 1, threads: 1, isa: avx512_zen5, clock: 4.25GHz");
+	struct cost *c = cost(m);
+	struct cost_team t = cost_cpu_team(&c->cpu, m, m->devices, 1, COST_UNBOUND);
+	struct model_layer l = {.n_head = 16, .n_kv_head = 4};
+
+	for (size_t i = 0; i < ARRAY_LEN(measured); i++) {
+		struct cost_scores s = {.queries = 3 * measured[i].rows, .rows = measured[i].rows, .entries = 512};
+		l.head_dim_k = l.head_dim_v = measured[i].head_dim;
+		struct cost_time time = cost_cpu_scores(&c->cpu, &t, &l, KVCACHE_SAME(type("f16")), 1e6, &s);
+		double cycles = time.dot_s * t.clock_hz / (s.queries * s.entries * l.n_head);
+		ck_assert_msg(fabs(cycles / measured[i].cycles - 1) < 0.3, "%zu: %g cycles", i, cycles);
+		assert_close(time.memory_s, 1e6 / t.dram_bytes_s, 1e-12);
+	}
+	/* Values of MLA's latent vectors are turned around once for each sequence, those of unpacked heads lie right. */
+	struct cost_scores s = {.queries = 3, .rows = 1, .entries = 512};
+	struct model_layer latent = {.n_head = 16, .head_dim_k = 576, .head_dim_v = 512, .mla_dim_k = 192, .mla_dim_v = 128};
+	double with = cost_cpu_scores(&c->cpu, &t, &latent, KVCACHE_SAME(type("f16")), 1e6, &s).dot_s;
+	latent.mla_dim_v = 512;
+	double without = cost_cpu_scores(&c->cpu, &t, &latent, KVCACHE_SAME(type("f16")), 1e6, &s).dot_s;
+	assert_close((with - without) * t.clock_hz, 3 * 512 * 512 * hw_num_value(&c->cpu.latent_cycles), 1e-9);
+}
+END_TEST
+
 /* The kernel is a flow that goes no faster than it would alone, charged to what binds it more. */
 START_TEST(a_flow_with_its_own_pace)
 {
@@ -467,5 +497,5 @@ TEST_MAIN("cost", a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
 	cards_that_read_quantised_weights_slower, a_team, a_hybrid_team, products_of_many_rows_on_two_sockets, sockets, a_product, few_rows_together,
 	more_rows_take_no_less, few_rows_of_an_expert_are_not_repacked,
-	attention, caches_with_tiles, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
+	attention, attention_by_products, caches_with_tiles, a_flow_with_its_own_pace, every_engine_has_every_instruction_set,
 	numbers_and_their_copy)
