@@ -55,6 +55,8 @@ enum { OP_MUL_MAT = 26, OP_MUL_MAT_ID = 27, OP_FUSED_UP_GATE = 29 };
 /* Of a latent cache of ik_llama.cpp: rows from which it is unpacked, and operations that do it. */
 #define UNPACK_MIN_ROWS 128
 #define UNPACK_NODES 5
+/* Entries that attention looks at are a multiple of this: get_n_kv of src/llama-kv-cache.cpp. */
+#define CACHE_PAD 256
 /* Output rows of an expert in ik_llama.cpp that go to one thread together. */
 #define EXPERT_BLOCK_ROWS 8
 
@@ -675,6 +677,28 @@ static void write_scores(struct llamacpp *s, const struct kernel_place *where, i
 	s->chain.last = exec_kernel(s->chain.x, device, &work, s->chain.last, 0);
 }
 
+/* Without flash attention a CPU multiplies with the cache as with weights. What is known of builds before its flash attention
+   had tiles is of their sum (early_attention). */
+static bool by_products(const struct llamacpp *s, const struct hw_device *d)
+{
+	return d->kind == HW_DEVICE_CPU && !s->fork->ik && hw_num_value(&s->cost->cpu.score_cycles) > 0 &&
+		!(s->team.attention_share > 0);
+}
+
+/* All cells up to the last one in use, by whole pads. */
+static struct platform_work multiply_scores(const struct llamacpp *s, const struct kernel_place *where,
+	const struct model_layer *l, double bytes, double entries, double queries)
+{
+	const struct placement *p = s->chain.x->placement;
+	struct cost_scores scores = {
+		.queries = queries,
+		.rows = s->chain.step->phase == TRACE_PREFILL ? queries : fmax(queries / (double)p->kv_sequences, 1),
+		.entries = ceil(entries / CACHE_PAD) * CACHE_PAD,
+	};
+
+	return kernel_scores(where, l, &p->kv_types, bytes, &scores);
+}
+
 /* Whether products of a layer's attention are done by the GPU with weights from RAM: what lies between them follows. */
 static bool attention_streams(const struct llamacpp *s, int layer)
 {
@@ -722,12 +746,15 @@ static void run_attention(void *state, const struct trace_access *read)
 	struct model_layer as = attended_layer(s, l, (double)read->tokens);
 	if (unpacks(s, l, (double)read->tokens))
 		unpack(s, &where, device, l, read);
-	bool scores = read->tokens >= OFFLOAD_MIN_ROWS && !is_flash(s);
+	bool products = !is_flash(s) && by_products(s, d);
+	bool scores = read->tokens >= OFFLOAD_MIN_ROWS && !is_flash(s) && !products;
 	double entries = (double)(read->kv_tokens + read->tokens) / (double)p->kv_sequences;
 	if (scores)
 		write_scores(s, &where, device, l, (double)read->tokens, entries);
 	struct platform_work work = kernel_attention(&where, &as, &p->kv_types, held + fresh,
 		scores ? (double)read->tokens * entries : read->kv_pairs, (double)read->tokens);
+	if (products)
+		work = multiply_scores(s, &where, &as, held + fresh, entries, (double)read->tokens);
 	s->chain.last = exec_kernel(x, device, &work, s->chain.last, 0);
 	if (borrowed)
 		fetch(s, d->memory, kv->memory, fresh, true);

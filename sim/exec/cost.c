@@ -80,6 +80,8 @@ static const struct field {
 	{"cpu", "far_many", UNIT_FRACTION, offsetof(struct cost, cpu.far_many), false, IF_SAID},
 	{"cpu", "oversubscribed", UNIT_TIME, offsetof(struct cost, cpu.oversubscribed_s), false, WITH_GROUP},
 	{"cpu", "entry_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.entry_cycles), false, WITH_GROUP},
+	{"cpu", "score_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.score_cycles), false, IF_SAID},
+	{"cpu", "latent_cycles", UNIT_PLAIN, offsetof(struct cost, cpu.latent_cycles), false, IF_SAID},
 	{"cpu", "tile_rows", UNIT_PLAIN, offsetof(struct cost, cpu.tile_rows), false, WITH_GROUP},
 	{"cpu", "bits", UNIT_PLAIN, offsetof(struct cost, cpu.bits), true, WITH_GROUP},
 	{"eager", "op", UNIT_TIME, offsetof(struct cost, host_op_s), false, WITH_GROUP},
@@ -163,7 +165,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 /* ---- the CPU's tables ---- */
 
 struct rate_written {
-	double one, many, early, spread;
+	double one, many, early, two, four, spread;
 	const char *source;
 };
 
@@ -188,6 +190,8 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		{"one", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, one), NULL, true, 1e-3, 1e4, NULL, ""},
 		{"many", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, many), NULL, true, 1e-3, 1e4, NULL, ""},
 		PARAM_REAL(struct rate_written, early, "early", UNIT_FRACTION, "1", 1e-2, 1, ""),
+		PARAM_REAL(struct rate_written, two, "two", UNIT_FRACTION, "0", 0, 4, ""),
+		PARAM_REAL(struct rate_written, four, "four", UNIT_FRACTION, "0", 0, 1, ""),
 		PARAM_REAL(struct rate_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct rate_written, source), NULL, true, 0, 0, NULL, ""},
 	};
@@ -208,6 +212,8 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		.many = {.measured = w.many, .spread = w.spread, .source = w.source},
 		.tiles = w.many > w.one,
 		.early = w.early,
+		.two = w.two,
+		.four = w.four,
 	};
 	return 0;
 }

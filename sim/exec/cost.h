@@ -39,6 +39,8 @@ struct cost_rate {
 	bool tiles;           /* of a cache: many queries read it by tiles */
 	double early;         /* share of `many` that the program's kernels reach without those for blocks of rows: of few rows,
 	                         and before it had them */
+	double two;           /* times `one`, with two rows, and `many` from four on: tiles of any rows; 0: not so */
+	double four;          /* times `many`: rows are taken by sixteen, then by four, the rest one by one; 0: not so */
 };
 
 struct cost_cpu {
@@ -62,6 +64,8 @@ struct cost_cpu {
 	struct hw_num early_state_bytes_s; /* of recurrent state, updated by a graph of operations; 0: by one that reads and
 	                                 writes it */
 	struct hw_num entry_cycles;   /* attention, one query: for each entry and head, whatever its size */
+	struct hw_num score_cycles;   /* attention that is not flash: the same, beside two products with weights of the cache's types */
+	struct hw_num latent_cycles;  /* the same attention, MLA: to turn a value of a latent vector around, once for all heads */
 	struct hw_num tile_rows;      /* from so many queries on a cache is read by tiles, if the engine has such for its type */
 	struct hw_num bits[COST_CLASS_N]; /* types without a row: rate ~ bits^-this within a class */
 	struct cost_rate *weights;    /* of types and of classes */

@@ -103,12 +103,45 @@ static double many_rate_at(const struct cost_cpu *c, const struct cost_rate *r, 
 	return least / (1 - exp(-from / rows) + r->early * exp(-from / (rows * r->early)));
 }
 
+/* Rows that the kernels for repacked weights take together: ggml_gemm_* of src/ggml-cpu/arch/x86/repack.cpp. */
+#define BLOCK 4.0
+#define LARGE_BLOCK 16.0
+
+/* Norms in the bytes of a group make them seem a little fewer than they are. */
+static double whole_blocks(double rows, double block)
+{
+	return floor(nearbyint(rows) / block) * block;
+}
+
+/* Large blocks, then small ones; the rest reads the weights row by row. */
+static double blocks_rate(const struct cost_rate *r, double rows)
+{
+	double many = hw_num_value(&r->many), large = whole_blocks(rows, LARGE_BLOCK);
+	double small = whole_blocks(rows - large, BLOCK), rest = fmax(rows - large - small, 0);
+
+	return rows / (large / many + small / (r->four * many) + rest / hw_num_value(&r->one));
+}
+
+/* A tile reads weights once for all of its rows. */
+static double tiles_rate(const struct cost_rate *r, double rows)
+{
+	double one = hw_num_value(&r->one), many = hw_num_value(&r->many), two = fmin(r->two * one, many);
+
+	if (rows < 2) /* a mean of many products */
+		return rows / (1 / one + (rows - 1) * (2 / two - 1 / one));
+	return rows >= BLOCK ? many : two + (many - two) * log(rows / 2) / log(BLOCK / 2);
+}
+
 /* Multiply-adds a cycle with so many rows: between few and many the kernels for blocks come into their own. */
 static double rate_at(const struct cost_cpu *c, const struct cost_rate *r, double rows, enum cost_rows how)
 {
 	double few = hw_num_value(&c->few_rows), many = hw_num_value(&c->many_rows);
 	double one_rate = hw_num_value(&r->one), many_rate = many_rate_at(c, r, rows, how);
 
+	if (r->two > 0 && rows > 1)
+		return tiles_rate(r, rows);
+	if (r->four > 0 && !(hw_num_value(&c->block_rows) > 0) && whole_blocks(rows, BLOCK) > 0)
+		return blocks_rate(r, rows);
 	if (rows <= few)
 		return one_rate;
 	/* More rows take no less time. */
@@ -132,7 +165,7 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 		cost_rate_for(c->weights, c->n_weights, c->bits, type, &r);
 		time.dot_s = multiply_adds / (rate_at(c, &r, rows, how) * t->clock_hz * t->workers);
 		if (multiply_adds > hw_num_value(&c->few_rows) * weights) {
-			share = how == COST_TOGETHER ? 0 : hw_num_value(&c->dot_experts);
+			share = how == COST_EXPERTS ? hw_num_value(&c->dot_experts) : 0;
 			time.dot_s /= (share > 0 ? share : 1) * t->many_share;
 		}
 	}
@@ -163,6 +196,23 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,
 		.dot_s = pairs * l->n_head * cycles / (t->clock_hz * workers),
+	};
+}
+
+struct cost_time cost_cpu_scores(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
+	const struct kvcache_types *types, double bytes, const struct cost_scores *s)
+{
+	struct cost_rate k, v;
+
+	cost_rate_for(c->weights, c->n_weights, c->bits, types->k, &k);
+	cost_rate_for(c->weights, c->n_weights, c->bits, types->v, &v);
+	double cycles = l->head_dim_k / rate_at(c, &k, s->rows, COST_TOGETHER) +
+		l->head_dim_v / rate_at(c, &v, s->rows, COST_TOGETHER) + hw_num_value(&c->score_cycles);
+	double turned = l->mla_dim_k && l->head_dim_v != l->mla_dim_v ? s->queries / s->rows * s->entries * l->head_dim_v : 0;
+	return (struct cost_time){
+		.memory_s = bytes / t->dram_bytes_s,
+		.dot_s = (s->queries * s->entries * l->n_head * cycles + turned * hw_num_value(&c->latent_cycles)) /
+			(t->clock_hz * t->workers),
 	};
 }
 

@@ -13,7 +13,12 @@
  *
  * The two overlap while one of them is short (threads read ahead), and add up in part where both are long. With few
  * rows each weight is read once but expanded for every row; so a second row costs a CPU nearly as much as the first
- * unless memory bound that one.
+ * unless memory bound that one, or a kernel takes the two together:
+ *
+ *	time │          _.-'  row by row        time │  .            by blocks of four and sixteen: a row that is left over
+ *	     │      _.-'  _..                        │ .: .   .      costs as much as one alone
+ *	     │  _.-'_..-''    tiles                  │.: .: .:
+ *	     └──────────────── rows                  └──────────────── rows
  *
  * Pure functions of a cost, a machine and a team: no clock, nothing is kept.
  */
@@ -66,6 +71,16 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 /* bytes of cache; pairs of a query and an entry it looks at, over all queries, for each of the layer's heads. */
 struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries);
+/* Queries that look at the same entries, masked or not. */
+struct cost_scores {
+	double queries; /* over all sequences */
+	double rows;    /* of one sequence, multiplied together */
+	double entries; /* that each looks at */
+};
+
+/* The same by two products, all scores written between them (no flash attention). */
+struct cost_time cost_cpu_scores(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
+	const struct kvcache_types *types, double bytes, const struct cost_scores *s);
 /* What the two come to. */
 double cost_cpu_seconds(const struct cost_cpu *c, struct cost_time time);
 

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+/* Keys times queries, softmax, scores times values, heads brought together. */
+#define SCORES_NODES 4
 /* Up to so many rows attention runs as products of vectors on a GPU. */
 #define FEW_QUERIES 16
 
@@ -134,4 +136,11 @@ struct platform_work kernel_attention(const struct kernel_place *k, const struct
 	if (l->mla_dim_k && hw_num_value(&k->cost->gpu_mla) > 0)
 		rate = &k->cost->gpu_mla;
 	return on_gpu(k, types->k, hw_num_value(&k->cost->gpu_attention), hw_num_value(rate), bytes, flops, 1);
+}
+
+struct platform_work kernel_scores(const struct kernel_place *k, const struct model_layer *l, const struct kvcache_types *types,
+	double bytes, const struct cost_scores *s)
+{
+	return on_cpu(k, cost_cpu_scores(&k->cost->cpu, &k->team, l, types, bytes, s), bytes,
+		model_attention_flops(l, 1, s->queries * s->entries), SCORES_NODES);
 }

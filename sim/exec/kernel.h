@@ -28,5 +28,8 @@ struct platform_work kernel_state(const struct kernel_place *k, double bytes, do
 /* Attention of a layer that reads `bytes` of its cache; pairs of a query and an entry it looks at. */
 struct platform_work kernel_attention(const struct kernel_place *k, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries);
+/* The same on a CPU without flash attention. */
+struct platform_work kernel_scores(const struct kernel_place *k, const struct model_layer *l, const struct kvcache_types *types,
+	double bytes, const struct cost_scores *s);
 
 #endif
