@@ -683,7 +683,7 @@ static void multiply(struct flexgen *s, int layer, enum model_group group, doubl
 		params += (double)g->part[i].params;
 	exec_label(s->e.x, layer, group);
 	if (s->flags->compress_weight)
-		eager_elementwise(&s->e, params * DECOMPRESS_BYTES, matrices * DECOMPRESS_KERNELS);
+		eager_broadcast(&s->e, params * DECOMPRESS_BYTES, matrices * DECOMPRESS_KERNELS);
 	eager_multiply(&s->e, 2 * params + out_bytes, 2 * rows * params, kernels);
 }
 
@@ -694,7 +694,7 @@ static void embed(struct flexgen *s)
 
 	exec_label(s->e.x, MODEL_NO_LAYER, MODEL_EMBED);
 	if (s->flags->compress_weight)
-		eager_elementwise(&s->e, (double)p->model->embed.params * DECOMPRESS_BYTES, 2 * DECOMPRESS_KERNELS);
+		eager_broadcast(&s->e, (double)p->model->embed.params * DECOMPRESS_BYTES, 2 * DECOMPRESS_KERNELS);
 	eager_elementwise(&s->e, 7.0 * (double)s->rows * p->model->hidden * HIDDEN_ELEMENT_BYTES, EMBED_KERNELS);
 }
 

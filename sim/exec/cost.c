@@ -37,6 +37,7 @@ static const struct field {
 	{"gpu", "multiply", UNIT_FRACTION, offsetof(struct cost, gpu_multiply), true, NEEDED},
 	{"gpu", "attention", UNIT_FRACTION, offsetof(struct cost, gpu_attention), false, NEEDED},
 	{"gpu", "attention_old", UNIT_FRACTION, offsetof(struct cost, gpu_attention_old), false, IF_SAID},
+	{"gpu", "broadcast", UNIT_FRACTION, offsetof(struct cost, gpu_broadcast), false, IF_SAID},
 	{"gpu", "kernel", UNIT_TIME, offsetof(struct cost, gpu_kernel_s), false, NEEDED},
 	{"gpu", "early_kernel", UNIT_TIME, offsetof(struct cost, gpu_early_kernel_s), false, IF_SAID},
 	{"gpu", "ungraphed", UNIT_TIME, offsetof(struct cost, gpu_ungraphed_s), false, IF_SAID},

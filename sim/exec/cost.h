@@ -86,6 +86,7 @@ struct cost {
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_attention_old;          /* the same before PyTorch had a kernel for it */
+	struct hw_num gpu_broadcast;              /* the same in eager kernels that broadcast, or write every other row */
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	const char *gpu_graphs_from;              /* YYYY-MM of builds with CUDA graphs on this card, "never"; NULL: all */
 	bool gpu_vectors;                         /* attention of one row has kernels for vectors alone on this card */

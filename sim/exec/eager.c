@@ -75,6 +75,11 @@ void eager_elementwise(struct eager *e, double bytes, double kernels)
 	run(e, (struct platform_work){.bytes = bytes}, kernels);
 }
 
+void eager_broadcast(struct eager *e, double bytes, double kernels)
+{
+	run(e, (struct platform_work){.bytes = bytes, .read_share = hw_num_value(&e->cost->gpu_broadcast)}, kernels);
+}
+
 void eager_attention(struct eager *e, double bytes, double flops, double kernels)
 {
 	run(e, (struct platform_work){.bytes = bytes, .flops = flops,

@@ -42,6 +42,8 @@ void eager_sync(struct eager *e);
 void eager_multiply(struct eager *e, double bytes, double flops, double kernels);
 /* Kernels that work element by element: as fast as their bytes, read and written. */
 void eager_elementwise(struct eager *e, double bytes, double kernels);
+/* The same with operands of several shapes, or rows between others, whose places are computed one by one. */
+void eager_broadcast(struct eager *e, double bytes, double kernels);
 /* Attention over keys and values, bytes as eager PyTorch moves them. */
 void eager_attention(struct eager *e, double bytes, double flops, double kernels);
 /* A copy of n tensors on the default stream. */

@@ -171,6 +171,30 @@ START_TEST(too_much_is_a_result)
 }
 END_TEST
 
+/* Compressed weights are expanded at that share of the memory's rate, 13 bytes each, of the embedding too: at half of it they take
+   as long again. */
+START_TEST(expansion_is_slower_than_copies)
+{
+	static const char text[] = "model: opt-6.7b\nquant: flexgen-int4-g64\nmachine: gcp-t4-208gb\nengine: flexgen\n"
+				   "workload: {batch: 4, prompt: 16, generate: 4}\nflags: --compress-weight --gpu-batch-size 4\n";
+	struct ran ran;
+	struct run_options o = {.exact = true};
+	struct err err = {0};
+	struct result r[2];
+
+	load(&ran, text, NULL);
+	const struct hw_machine *m = ran.scenario->machine;
+	for (int i = 0; i < 2; i++) {
+		ran.scenario->cost->gpu_broadcast.measured = i ? 0.4 : 0.8;
+		assert_ok(run_scenario(ran.scenario, &o, &ran.arena, &r[i], NULL, &err), err);
+	}
+	double bytes = 13 * (double)ran.scenario->model->params_total;
+	assert_close(r[1].value[RESULT_TPOT_S] - r[0].value[RESULT_TPOT_S],
+		bytes / (0.8 * hw_num_value(&m->memories[hw_find_memory(m, "gpu0")].bandwidth_bytes_s)), 0.05);
+	arena_release(&ran.arena);
+}
+END_TEST
+
 /* The README of FMInference/FlexLLMGen, tokens a second end to end on this machine: within what the machine's constants
    allow. The cache on disk is left out: see hw/machines. */
 START_TEST(as_published)
@@ -199,4 +223,4 @@ END_TEST
 
 TEST_MAIN("flexgen", block_goes_layer_by_layer, cpu_attends_on_the_main_thread, without_overlap_in_order,
 	shares_take_whole_tensors, weights_cross_once_a_block, cache_is_divided_by_sequences, batch_must_be_the_block,
-	too_much_is_a_result, as_published)
+	too_much_is_a_result, expansion_is_slower_than_copies, as_published)
