@@ -110,15 +110,17 @@ static bool ends_so(const char *key, const char *wanted, struct arena *a)
 
 const char *part_name_short(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name)
 {
-	const char *wanted = part_name(a, names, name), *found = NULL;
+	const char *wanted = part_name(a, names, name), *meant = NULL, *found = NULL;
 
 	if (!strpbrk(wanted, "0123456789") || strlen(wanted) < 2)
 		return NULL;
 	for (const struct yaml_node *part = all->child; part; part = part->next) {
-		if (part->kind == YAML_SCALAR || !ends_so(part->key, wanted, a))
+		const char *means = part->kind == YAML_SCALAR ? part->text : part->key;
+		if (!ends_so(part->key, wanted, a))
 			continue;
-		if (found)
+		if (meant && strcmp(meant, means) != 0)
 			return NULL;
+		meant = means;
 		found = part->key;
 	}
 	return found;

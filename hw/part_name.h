@@ -12,7 +12,7 @@
 /* Its key; NULL when there is none. bytes, when not 0, is the size of its memory, which may be part of the key. */
 const char *part_name_find(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name,
 			   uint64_t bytes);
-/* The one part whose name ends so; NULL when there is none or more than one. */
+/* The one part one of whose names ends so, by that name; NULL when there is none or more than one. */
 const char *part_name_short(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name);
 /* The first part whose name has all of it; NULL when there is none. */
 const char *part_name_near(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name);

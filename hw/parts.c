@@ -92,6 +92,46 @@ static void move_down(struct yaml_node *node, int lines)
 		move_down(c, lines);
 }
 
+static int read_text(struct profile *p, enum hw_part_kind kind, const char **path, struct err *err)
+{
+	size_t len;
+
+	if (find_path(p, kind, path, err))
+		return -1;
+	return p->text[kind] ? 0 : file_read(*path, MAX_PARTS_BYTES, p->a, &p->text[kind], &len, err);
+}
+
+int profile_part_keys(struct profile *p, enum hw_part_kind kind, const struct yaml_node **out, struct err *err)
+{
+	static const struct err_pos nowhere = {0};
+	struct yaml_node **tail;
+	const char *path;
+
+	*out = p->called[kind];
+	if (*out)
+		return 0;
+	if (read_text(p, kind, &path, err))
+		return -1;
+	p->called[kind] = profile_new_map(p->a, NULL, &nowhere);
+	tail = &p->called[kind]->child;
+	for (const char *at = p->text[kind], *end; *at; at = end) {
+		end = strchrnul(at, '\n');
+		size_t key = strcspn(at, ":\n"), from = key + 1 + strspn(at + key + (at[key] == ':'), " ");
+		size_t len = at[key] == ':' ? strcspn(at + from, " {#\n") : 0;
+		if (!strchr(" \t\r\n#", *at) && at[key] == ':') {
+			*tail = profile_new_map(p->a, arena_strndup(p->a, at, key), &nowhere);
+			if (len) {
+				(*tail)->kind = YAML_SCALAR;
+				(*tail)->text = arena_strndup(p->a, at + from, len);
+			}
+			tail = &(*tail)->next;
+		}
+		end += *end != '\0';
+	}
+	*out = p->called[kind];
+	return 0;
+}
+
 /* One part by text alone; NULL when that does not find it, or not as a whole: the parser then has the word. */
 static const struct yaml_node *quick_part(struct profile *p, enum hw_part_kind kind, const char *name)
 {
@@ -104,8 +144,7 @@ static const struct yaml_node *quick_part(struct profile *p, enum hw_part_kind k
 		return yaml_get(p->parts[kind], name);
 	if (yaml_get(known, name))
 		return yaml_get(known, name);
-	if (find_path(p, kind, &path, NULL) ||
-		(!p->text[kind] && file_read(path, MAX_PARTS_BYTES, p->a, &p->text[kind], &len, NULL)))
+	if (read_text(p, kind, &path, NULL))
 		return NULL;
 	const char *block = find_block(p->text[kind], name, &len, &line);
 	if (!block || yaml_read_text(block, len, path, p->a, &root, NULL) || yaml_count(root) != 1 ||
@@ -127,6 +166,10 @@ static int find_part(struct profile *p, enum hw_part_kind kind, const char *name
 	*out = quick_part(p, kind, name);
 	if (*out)
 		return 0;
+	if (profile_part_keys(p, kind, &all, err))
+		return -1;
+	if (!yaml_get(all, name))
+		return 0;
 	if (profile_parts(p, kind, &all, err))
 		return -1;
 	*out = yaml_get(all, name);
@@ -139,7 +182,7 @@ static const char *other_kind(struct profile *p, const char *name)
 	const struct yaml_node *all;
 
 	for (int k = 0; k < HW_PART_N; k++)
-		if (!profile_parts(p, (enum hw_part_kind)k, &all, NULL) && yaml_get(all, name))
+		if (!profile_part_keys(p, (enum hw_part_kind)k, &all, NULL) && yaml_get(all, name))
 			return kinds[k].name;
 	return NULL;
 }
@@ -175,13 +218,12 @@ static int find_written(struct profile *p, enum hw_part_kind kind, const char *n
 	*out = NULL;
 	if (kind != HW_PART_GPU && kind != HW_PART_CPU && kind != HW_PART_NVME)
 		return 0;
-	if (profile_parts(p, kind, &all, err) || profile_names(p, &names, err))
+	if (profile_part_keys(p, kind, &all, err) || profile_names(p, &names, err))
 		return -1;
 	const char *key = part_name_find(p->a, names, all, name, 0);
 	if (!key)
 		key = part_name_short(p->a, names, all, name);
-	*out = key ? yaml_get(all, key) : NULL;
-	return 0;
+	return key ? find_part(p, kind, key, out, err) : 0;
 }
 
 static int unknown_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name, struct err *err)
@@ -190,7 +232,7 @@ static int unknown_part(struct profile *p, enum hw_part_kind kind, const struct 
 	struct suggest near;
 	char hint[128];
 
-	if (profile_parts(p, kind, &all, err) || profile_names(p, &names, err))
+	if (profile_part_keys(p, kind, &all, err) || profile_names(p, &names, err))
 		return -1;
 	const char *other = other_kind(p, name->text);
 	if (other)

@@ -28,7 +28,7 @@ int probe_find_part(struct probe_library *lib, enum hw_part_kind kind, const cha
 	const struct yaml_node *all;
 
 	*part = NULL;
-	if (profile_parts(&lib->profile, kind, &all, err))
+	if (profile_part_keys(&lib->profile, kind, &all, err))
 		return -1;
 	*part = part_name_find(lib->a, lib->root, all, name, bytes);
 	return 0;

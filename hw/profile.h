@@ -21,6 +21,7 @@ struct profile {
 	const char *datadir;                 /* NULL until it is needed */
 	char *text[HW_PART_N];               /* each file of parts; NULL until it is needed */
 	struct yaml_node known[HW_PART_N];   /* maps: those of its parts that were parsed alone */
+	struct yaml_node *called[HW_PART_N]; /* map: what its parts are called; NULL until it is needed */
 	struct yaml_node *parts[HW_PART_N];  /* its root, which takes longer; NULL until it is needed */
 	struct yaml_node *families[HW_PART_N], *names; /* families of parts, hw/probe.yaml; NULL until needed */
 };
@@ -39,6 +40,9 @@ int profile_modules(struct profile *p, const char *cpu, const struct yaml_node *
 /* What of it the files above need: *part written out when it names a family; and what its family says of memory. */
 int profile_family_expand(struct profile *p, enum hw_part_kind kind, const struct yaml_node **part, struct err *err);
 int profile_family_modules(struct profile *p, const struct yaml_node *part, const struct yaml_node **out, struct err *err);
+/* What all parts of a kind are called, as the children of a map: one that is another's name has that one's as its text,
+   others have nothing. Parsing them takes a hundred times as long. */
+int profile_part_keys(struct profile *p, enum hw_part_kind kind, const struct yaml_node **out, struct err *err);
 /* All parts of a kind, as the children of a map. */
 int profile_parts(struct profile *p, enum hw_part_kind kind, const struct yaml_node **out, struct err *err);
 
