@@ -160,7 +160,8 @@ static void read_policy(struct llamacpp *s)
 	const char *at = s->flags->op ? s->flags->op : "";
 	int number, on, used;
 
-	s->dense_may = s->experts_may = s->gpu >= 0 && !s->flags->no_op_offload;
+	bool idle = s->fork->no_layers_no_gpu && strcmp(s->flags->ngl, "0") == 0;
+	s->dense_may = s->experts_may = s->gpu >= 0 && !s->flags->no_op_offload && !idle;
 	for (; sscanf(at, "%d,%d%n", &number, &on, &used) == 2; at += used + (at[used] == ',')) {
 		if (number == OP_MUL_MAT)
 			s->dense_may &= on;

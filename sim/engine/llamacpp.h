@@ -43,6 +43,7 @@ enum {
 /* Dates are YYYY-MM, as the flag `build`; NULL: never. */
 struct llamacpp_fork {
 	bool ik;                  /* its types, -mla, -rtr, -fmoe, -op */
+	bool no_layers_no_gpu;    /* with none of its layers a GPU takes no part in prompts either */
 	const char *graphs_from;  /* from then on each split of a step has a CUDA graph; before, a step of several has none */
 	const char *first_graphs_from; /* from then on a step without splits has one; NULL: always */
 	const char *all_from;     /* from then on all layers are on GPUs when -ngl is not given, before none; NULL: as many as fit */

@@ -131,7 +131,7 @@ static void book_staging(const struct plan *plan, struct placement *p)
 	const struct model *m = plan->job->model;
 	uint64_t largest = 0;
 
-	if (plan->n_gpus == 0 || plan->flags->no_op_offload)
+	if (plan->n_gpus == 0 || plan->flags->no_op_offload || (plan->fork->no_layers_no_gpu && plan->ngl == 0))
 		return;
 	for (int i = 0; i < m->n_tensors; i++)
 		if (p->tensor[i].device == plan->cpu && m->tensors[i].group != MODEL_EMBED && m->tensors[i].bytes > largest)

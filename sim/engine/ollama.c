@@ -5,9 +5,11 @@
 #include "sim/engine/llamacpp.h"
 
 /* Layers go to the GPU as a whole, and its llama.cpp is some months old (ollama/ollama pull request 16150). Flash attention came
-   model by model (12482, 12639); weights in RAM are never in pinned memory (16222). */
+   model by model (12482, 12639); weights in RAM are never in pinned memory (16222). "If the user wants zero GPU layers, reset
+   the gpu list to be CPU" (NewLlamaServer in llm/server.go), so that its llama.cpp has no GPU to bring them to. */
 static const struct llamacpp_fork bundled = {
-	.expert_graphs_from = "2025-06", .together_from = "2025-06", .graphs_from = "2026-03", .latent_from = "2025-07", .windows_from = "2025-07", .whole_from = "2024-06",
+	.no_layers_no_gpu = true, .expert_graphs_from = "2025-06", .together_from = "2025-06", .graphs_from = "2026-03",
+	.latent_from = "2025-07", .windows_from = "2025-07", .whole_from = "2024-06",
 	.tiles_from = "2026-03", .delta_from = "2026-07", .fused_from = "2026-01", .mmq_from = "2024-08", .used_from = "2025-10",
 	.flash_from = "2025-10", .mla_flash_from = "2025-07", .experts_from = "2025-11", .vectors_from = "2026-04"};
 

@@ -126,6 +126,17 @@ static double prompt_s(const char *model, const char *engine, const char *worklo
 	return run(text, sets, false).value[RESULT_TTFT_S];
 }
 
+/* Told to put no layer on the GPU, Ollama shows its llama.cpp none; llama.cpp itself brings weights there for a prompt. */
+START_TEST(ollama_without_layers_leaves_the_gpu_alone)
+{
+	static const char dense[] = "llama-2-7b\nquant: q4_0", rows[] = "prompt: 509";
+	double cpu = prompt_s(dense, "llama.cpp", rows, "-ngl 0 --no-op-offload", NULL);
+
+	assert_close(prompt_s(dense, "ollama", rows, "--num_gpu 0", NULL), cpu, 1e-12);
+	ck_assert_double_gt(cpu, 2 * prompt_s(dense, "ollama", rows, "--num_gpu 1", NULL));
+}
+END_TEST
+
 /* GGML_OP_OFFLOAD_MIN_BATCH is for all that crosses; the fork's number is for experts. */
 START_TEST(rows_from_which_weights_cross_can_be_said)
 {
@@ -837,7 +848,7 @@ START_TEST(kernels_of_512_bits_want_vnni)
 }
 END_TEST
 
-TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, there_were_no_graphs_at_first, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, a_prompt_passes_recurrent_layers_token_by_token, ollama_deals_whole_layers,
+TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, there_were_no_graphs_at_first, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, a_prompt_passes_recurrent_layers_token_by_token, ollama_without_layers_leaves_the_gpu_alone, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, ktransformers_divides_the_cache, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,
