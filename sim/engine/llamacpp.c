@@ -292,11 +292,21 @@ static double dealt_share(const struct llamacpp *s, double threads)
 	return taken > 0 ? ideal / taken : 1;
 }
 
-/* Interleaved types that have no products of many rows on GPUs: they are expanded to 16 bits first (pull request 461; those of
-   blocks of 32 have, 493). */
+/* Types that have no products of many rows on GPUs are expanded to 16 bits first: iq1_m, and of ik_llama.cpp its own of k and ks
+   until May 2025 (pull requests 374, 417 and 418), those of k, interleaved, to this day from some hundred rows on (461, 557; those
+   of ks have had products from the beginning, 493). */
 static bool expands(const struct llamacpp *s, const struct quant_type *type)
 {
-	return s->chain.step->n_tokens > VECTOR_ROWS && strncmp(type->name, "iq", 2) == 0 && strstr(type->name, "_k_r4");
+	const char *name = type->name;
+	bool k = strncmp(name, "iq", 2) == 0 && strstr(name, "_k"), interleaved = strstr(name, "_r4");
+
+	if (s->chain.step->n_tokens <= VECTOR_ROWS)
+		return false;
+	if (strncmp(name, "iq1_m", 5) == 0)
+		return true;
+	if (k && !interleaved && !strstr(name, "_kt"))
+		return !llamacpp_is_since(s->flags, s->fork->k_from);
+	return k && strstr(name, "_k_r4");
 }
 
 /* One group, or one matrix of it, on one device. */
