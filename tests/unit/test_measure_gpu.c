@@ -131,7 +131,7 @@ START_TEST(what_is_malformed_is_named)
 		{"{}", "f: the file: not what 'offsim-cuda calibrate -o' writes: its 'format' is '', not 'offsim-cuda raw 1'"},
 		{"{\"format\": \"offsim-cuda raw 2\"}",
 			"f: the file: not what 'offsim-cuda calibrate -o' writes: its 'format' is 'offsim-cuda raw 2', not 'offsim-cuda raw 1'"},
-		{"{\"format\": \"offsim-cuda raw 1\"}", "f: devices: must be a list of 1 to 8 objects"},
+		{"{\"format\": \"offsim-cuda raw 1\"}", "f: devices: must be a list of 1 to 16 objects"},
 		{"{\"format\": \"offsim-cuda raw 1\", \"devices\": [7]}", "f: devices[0]: must be an object"},
 		{"{\"format\": \"offsim-cuda raw 1\", \"devices\": [{}]}", "f: devices[0]: needs the key 'memory_bytes'"},
 		{HEAD "\"samples\": {}}", "f: samples: must be a list of 1 to 100000 objects"},
