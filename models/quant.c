@@ -78,7 +78,7 @@ static const struct quant_type types[] = {
 	GGML("i16",       25,   1,   2, false),
 	GGML("i32",       26,   1,   4, false),
 	GGML("i64",       27,   1,   8, false),
-	GGML("iq1_m",     29, 256,  56, false, .table = true),
+	GGML("iq1_m",     29, 256,  56, false, .table = true, .many_rows = QUANT_EXPANDED),
 	GGML("tq1_0",     34, 256,  54, false),
 	GGML("tq2_0",     35, 256,  66, false),
 	GGML("mxfp4",     39,  32,  17, false),

@@ -24,12 +24,17 @@ enum quant_family {
 	QUANT_CHECKPOINT, /* what PyTorch programs load: vLLM, Transformers, ExLlama, FlexGen */
 };
 
-/* What a GPU multiplies interleaved rows with (ik_llama.cpp's pull requests 461, 462, 492, 493 and 494). */
 enum quant_interleaved {
-	QUANT_PLAIN,	   /* rows are not interleaved */
-	QUANT_CPU_ONLY,	   /* nothing: they are for the CPU */
-	QUANT_GPU_VECTORS, /* few rows as they are; many are expanded to 16 bits first */
-	QUANT_GPU_ALL,
+	QUANT_PLAIN,	/* rows are not interleaved */
+	QUANT_CPU_ONLY, /* a GPU has no kernels for them */
+	QUANT_GPU_TOO,
+};
+
+/* What llama.cpp and its relatives multiply with many rows on a GPU. */
+enum quant_many_rows {
+	QUANT_AS_IT_IS,
+	QUANT_ONCE_EXPANDED, /* in builds before ik_llama.cpp's pull requests 374, 417 and 418 what follows */
+	QUANT_EXPANDED,	     /* 16 bits, made of it first: iq1_m (ggml_cuda_should_use_mmq), interleaved k (461, 557) */
 };
 
 /* Floating point that products are in; of quantised weights 16 bits. */
@@ -52,6 +57,7 @@ struct quant_type {
 	bool table; /* values are looked up or computed one by one, not taken from bits */
 	enum quant_unit unit;
 	enum quant_interleaved interleaved;
+	enum quant_many_rows many_rows;
 };
 
 /* NULL when unknown; case does not matter. */

@@ -61,7 +61,7 @@ static const struct engine_ignored ik_ignored[] = {
 static const struct llamacpp_fork ik = {.ik = true, .fmoe_from = "2025-11", .all_from = "2026-08", .graphs_from = "2026-01",
 	.expert_graphs_from = "2025-09", .together_from = "2025-04", .late_from = "2025-06",
 	.whole_from = "2024-04", .used_from = "2025-09", .flash_from = "2025-11", .overrides_pinned_from = "2026-04",
-	.overrides_unmap = true, .blocks_from = "2025-06", .interleaved_from = "2025-06", .delta_from = "2026-02",
+	.overrides_unmap = true, .blocks_from = "2025-06", .interleaved_from = "2025-06", .k_from = "2025-06", .delta_from = "2026-02",
 	.fused_from = "2025-10", .rows_from = "2025-06", .mla_from = "2025-12"};
 
 /* Pairs of numbers, separated by commas: how many there are, -1 when it is something else. */

@@ -320,7 +320,10 @@ static double dealt_share(const struct llamacpp *s, double threads)
 
 static bool expands(const struct llamacpp *s, const struct quant_type *type)
 {
-	return s->chain.step->n_tokens > VECTOR_ROWS && type->interleaved == QUANT_GPU_VECTORS;
+	if (s->chain.step->n_tokens <= VECTOR_ROWS)
+		return false;
+	return type->many_rows == QUANT_EXPANDED ||
+		(type->many_rows == QUANT_ONCE_EXPANDED && !llamacpp_is_since(s->flags, s->fork->k_from));
 }
 
 /* One group, or one matrix of it, on one device. */

@@ -65,6 +65,7 @@ struct llamacpp_fork {
 	bool overrides_unmap;     /* then they are, mapped or not */
 	const char *blocks_from;  /* from then on products of many rows on the CPU are as fast as hw/kernels says; NULL: always */
 	const char *interleaved_from; /* from then on GPUs have kernels for some interleaved types */
+	const char *k_from;       /* from then on GPUs have products of many rows with iq4_k and such; NULL: never, no other has them */
 	const char *flash_from;   /* from then on -fa auto is on, before off */
 	const char *mla_flash_from; /* from then on GPUs have flash attention for MLA (pull request 13306); NULL: always */
 	const char *rows_from;    /* from then on a GPU's heads that share keys are rows of one product, of a cache in 16 bits; NULL:

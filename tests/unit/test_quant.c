@@ -126,8 +126,11 @@ START_TEST(what_kernels_depend_on)
 		bool bits = strstr(t->name, "_k") || strstr(t->name, "_bn") || !strncmp(t->name, "iq4", 3);
 
 		ck_assert_msg(t->table == (strstr(t->name, "_kt") || (iq && !bits)), "%s", t->name);
-		ck_assert_msg(t->interleaved == (plain ? QUANT_PLAIN : iq && k ? QUANT_GPU_VECTORS : all ? QUANT_GPU_ALL :
-			QUANT_CPU_ONLY), "%s", t->name);
+		ck_assert_msg(t->interleaved == (plain ? QUANT_PLAIN : (iq && k) || all ? QUANT_GPU_TOO : QUANT_CPU_ONLY), "%s",
+			t->name);
+		bool own = iq && plain && strstr(t->name, "_k") && !strstr(t->name, "_kt");
+		ck_assert_msg(t->many_rows == (own ? QUANT_ONCE_EXPANDED : (iq && k) || !strcmp(t->name, "iq1_m") ?
+			QUANT_EXPANDED : QUANT_AS_IT_IS), "%s", t->name);
 		ck_assert_msg(t->unit == (!strcmp(t->name, "f32") ? QUANT_FP32 : !strcmp(t->name, "bf16") ? QUANT_BF16 :
 			!strncmp(t->name, "f8", 2) ? QUANT_FP8 : QUANT_FP16), "%s", t->name);
 	}
