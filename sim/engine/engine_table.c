@@ -1,6 +1,7 @@
 #include "sim/engine/engine_table.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -209,6 +210,25 @@ static char *next_switch(struct words *w)
 	return NULL;
 }
 
+/* "25.6k" is 25600 and "32K" 32768; anything else stays as it is. */
+static const char *whole_count(const char *text, struct arena *a)
+{
+	static const char letters[] = "kmgt";
+	size_t digits = strspn(text, "0123456789."), len = strlen(text);
+	const char *letter = len == digits + 1 && digits ? strchr(letters, tolower((unsigned char)text[digits])) : NULL;
+	char *end;
+
+	if (!letter)
+		return text;
+	bool binary = isupper((unsigned char)text[digits]);
+	double n = strtod(text, &end);
+	if (end != text + digits || (binary && memchr(text, '.', digits)))
+		return text;
+	for (const char *at = letters; at <= letter; at++)
+		n *= binary ? 1024 : 1000;
+	return arena_printf(a, "%.0f", n);
+}
+
 /* Enters one flag and its value into the map, taking the value from the words when it has none yet. */
 static int add_flag(const struct engine_ops *e, struct words *w, char *word, struct yaml_node *map, struct arena *a,
 	struct err *err)
@@ -247,6 +267,8 @@ static int add_flag(const struct engine_ops *e, struct words *w, char *word, str
 	for (const char *more; e->several && strcmp(key, e->several) == 0 && (more = next_value(w));)
 		value = arena_printf(a, "%s %s", value, more);
 
+	if (e->short_counts && row->kind == PARAM_KIND_COUNT)
+		value = whole_count(value, a);
 	if (e->minus_unset && row->kind == PARAM_KIND_COUNT && strcmp(value, "-1") == 0)
 		return 0;
 	struct yaml_node *n = yaml_get(map, key);

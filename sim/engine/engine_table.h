@@ -56,6 +56,7 @@ struct engine_ops {
 	size_t n_ignored;
 	const char *bare;     /* a flag that may stand without its value and then means "on"; NULL: none */
 	const char *several;  /* a flag whose value is all the words up to the next flag; NULL: none */
+	bool short_counts;    /* counts may be "32k", thousands, or "32K", times 1024; and so on */
 	bool minus_unset;     /* a count of -1 is none given */
 	bool dashes;          /* long flags may be written with underscores for them */
 	const char *repeats;  /* a flag whose values add up, joined by commas; NULL: none */

@@ -53,4 +53,25 @@ START_TEST(flags_are_left_out)
 }
 END_TEST
 
-TEST_MAIN("engine_table", a_name_is_known_once, flags_are_left_out)
+START_TEST(counts_in_short)
+{
+	static const struct {
+		const char *text, *want;
+	} counts[] = {{"32k", "32000"}, {"25.6k", "25600"}, {"32K", "32768"}, {"1m", "1000000"}, {"2M", "2097152"}, {"1.5K", "1.5K"},
+		{"7", "7"}, {"k", "k"}, {"3kk", "3kk"}};
+	struct engine_left_out left;
+	struct arena a;
+	struct err err = {0};
+
+	arena_init(&a, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		struct yaml_node written = {.kind = YAML_SCALAR, .text = arena_printf(&a, "--max_model_len %s", counts[i].text)}, *map;
+
+		assert_ok(engine_flags_map(&engine_vllm, &written, &a, &map, &left, &err), err);
+		ck_assert_str_eq(yaml_get(map, "max-model-len")->text, counts[i].want);
+	}
+	arena_release(&a);
+}
+END_TEST
+
+TEST_MAIN("engine_table", counts_in_short, a_name_is_known_once, flags_are_left_out)
