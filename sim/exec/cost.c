@@ -166,7 +166,7 @@ static int read_field(const struct yaml_node *root, const struct field *f, struc
 /* ---- the CPU's tables ---- */
 
 struct rate_written {
-	double one, many, early, two, four, spread;
+	double one, many, early, two, four, strided, spread;
 	const char *source;
 };
 
@@ -192,6 +192,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		{"many", PARAM_KIND_REAL, UNIT_PLAIN, offsetof(struct rate_written, many), NULL, true, 1e-3, 1e4, NULL, ""},
 		PARAM_REAL(struct rate_written, early, "early", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct rate_written, two, "two", UNIT_FRACTION, "0", 0, 4, ""),
+		PARAM_REAL(struct rate_written, strided, "strided", UNIT_PLAIN, "0", 0, 1e3, ""),
 		PARAM_REAL(struct rate_written, four, "four", UNIT_FRACTION, "0", 0, 1, ""),
 		PARAM_REAL(struct rate_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct rate_written, source), NULL, true, 0, 0, NULL, ""},
@@ -215,6 +216,7 @@ static int read_rate(const struct yaml_node *node, struct cost_rate *r, struct a
 		.early = w.early,
 		.two = w.two,
 		.four = w.four,
+		.strided = w.strided,
 	};
 	return 0;
 }

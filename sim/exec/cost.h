@@ -40,6 +40,8 @@ struct cost_rate {
 	double early;         /* share of `many` that the program's kernels reach without those for blocks of rows: of few rows,
 	                         and before it had them */
 	double two;           /* times `one`, with two rows, and `many` from four on: tiles of any rows; 0: not so */
+	double strided;       /* of a cache: more cycles for an entry's keys and values of 256 bytes, four times that of twice as many,
+	                         where other heads' lie between them; 0: none */
 	double four;          /* times `many`: rows are taken by sixteen, then by four, the rest one by one; 0: not so */
 };
 

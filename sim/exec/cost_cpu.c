@@ -172,6 +172,17 @@ struct cost_time cost_cpu_multiply(const struct cost_cpu *c, const struct cost_t
 	return time;
 }
 
+/* Cycles that a thread waits for an entry between other heads' entries, in which prefetchers see no stream: it has the next ones
+   underway while they are small, less so the larger they are. */
+#define STRIDED_BYTES 256.0
+
+static double wait_strided(const struct model_layer *l, const struct cost_rate *rate, double bits)
+{
+	double part = bits / 8 / STRIDED_BYTES;
+
+	return l->n_kv_head > 1 && !l->mla_dim_k ? rate->strided * part * part : 0;
+}
+
 struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, double pairs, double queries)
 {
@@ -186,7 +197,7 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 		cycles = l->head_dim_k / hw_num_value(&k.many) + l->head_dim_v / hw_num_value(&v.many);
 	else
 		cycles = l->head_dim_k / hw_num_value(&k.one) + l->head_dim_v / hw_num_value(&v.one) +
-			hw_num_value(&c->entry_cycles);
+			hw_num_value(&c->entry_cycles) + wait_strided(l, &k, l->head_dim_k * k.bits + l->head_dim_v * v.bits);
 	double workers = t->workers * (share > 0 ? share : 1);
 	if (share > 0 && !many) {
 		/* A head's query is one thread's, and the last round may be of few. */
@@ -202,12 +213,14 @@ struct cost_time cost_cpu_attention(const struct cost_cpu *c, const struct cost_
 struct cost_time cost_cpu_scores(const struct cost_cpu *c, const struct cost_team *t, const struct model_layer *l,
 	const struct kvcache_types *types, double bytes, const struct cost_scores *s)
 {
-	struct cost_rate k, v;
+	struct cost_rate k, v, keys;
 
 	cost_rate_for(c->weights, c->n_weights, c->bits, types->k, &k);
 	cost_rate_for(c->weights, c->n_weights, c->bits, types->v, &v);
+	cost_rate_for(c->cache, c->n_cache, c->bits, types->k, &keys);
 	double cycles = l->head_dim_k / rate_at(c, &k, s->rows, COST_TOGETHER) +
-		l->head_dim_v / rate_at(c, &v, s->rows, COST_TOGETHER) + hw_num_value(&c->score_cycles);
+		l->head_dim_v / rate_at(c, &v, s->rows, COST_TOGETHER) + hw_num_value(&c->score_cycles) +
+		wait_strided(l, &keys, l->head_dim_k * keys.bits) / s->rows; /* values lie in columns */
 	double turned = l->mla_dim_k && l->head_dim_v != l->mla_dim_v ? s->queries / s->rows * s->entries * l->head_dim_v : 0;
 	return (struct cost_time){
 		.memory_s = bytes / t->dram_bytes_s,

@@ -185,4 +185,56 @@ START_TEST(the_rest_follows_from_three_rows)
 }
 END_TEST
 
-TEST_MAIN("testbed", the_rest_follows_from_three_rows)
+/*
+ * Another machine of the kind on a better day, one thread of it: libllama b10361 (node-llama-cpp 3.20.0) over ggml d99724f2
+ * built natively by gcc 12, which is that of b10573; models of q4_0 with random weights; middles of 4 to 15 runs in turn.
+ * Its read rates by offsim calibrate; one row of tokens and one prompt (q8_0, d1: 76.5 tok/s) are fitted.
+ */
+START_TEST(depths_batches_and_caches)
+{
+	static const struct {
+		const char *model;
+		int kind;
+		unsigned n, batch, depth;
+		const char *flags;
+		double tok_s;
+	} seen[] = {
+		{"d05", TOKENS, 8, 1, 512, "", 78.9}, {"d05", TOKENS, 8, 1, 2048, "", 45}, {"d05", TOKENS, 8, 1, 4096, "", 29.2},
+		{"d05", TOKENS, 6, 1, 2048, "-fa off", 56.8}, {"d05", TOKENS, 6, 1, 2048, "-ctk q8_0 -ctv q8_0", 30.2},
+		{"d05", TOKENS, 6, 1, 2048, "-ctk q4_0 -ctv q4_0", 24.1}, {"d05", TOKENS, 6, 1, 2048, "-ctk f32 -ctv f32", 24.8},
+		{"d05", TOKENS, 6, 1, 2048, "-ctk bf16 -ctv bf16", 36.1}, {"d05", TOKENS, 8, 2, 0, "", 114.6},
+		{"d05", TOKENS, 8, 4, 0, "", 228.1}, {"d05", TOKENS, 8, 8, 0, "", 251.6}, {"d05", TOKENS, 8, 32, 0, "", 361},
+		{"d05", PROMPT, 8, 1, 0, "", 259.7}, {"d05", PROMPT, 16, 1, 0, "", 377.7}, {"d05", PROMPT, 64, 1, 0, "", 382.9},
+		{"d05", PROMPT, 256, 1, 0, "", 368.3}, {"d05", PROMPT, 1024, 1, 0, "", 306.1}, {"d05", PROMPT, 128, 1, 2048, "", 176.9},
+		{"d05", PROMPT, 128, 1, 2048, "-ctk q8_0 -ctv q8_0", 51.7}, {"m32", TOKENS, 8, 1, 0, "", 59.7},
+		{"m32", TOKENS, 4, 2, 0, "", 66.4}, {"m32", TOKENS, 4, 4, 0, "", 83.6}, {"m32", TOKENS, 3, 8, 0, "", 86.3},
+		{"m32", PROMPT, 64, 1, 0, "", 106.4}, {"m32", PROMPT, 128, 1, 0, "", 105.3}, {"m32", TOKENS, 6, 1, 512, "", 46.2},
+		{"m32", TOKENS, 6, 1, 2048, "", 25.1}, {"m32", TOKENS, 6, 1, 2048, "-ctk q8_0 -ctv q8_0", 26.2},
+		{"m32", TOKENS, 6, 1, 2048, "-fa off", 37.4},
+	};
+	double error[ARRAY_LEN(seen)];
+
+	arena_init(&arena, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(seen); i++) {
+		bool prompt = seen[i].kind == PROMPT;
+		const char *text = arena_printf(&arena,
+			"model: %s/tests/data/configs/testbed-%s.json\nquant: q4_0\nmachine: %s/tests/data/testbed-machine.yaml\n"
+			"engine: llama.cpp\nflags: '-t 1 %s'\nworkload: {batch: %u, prompt: %u, generate: %u, depth: %u}\n",
+			getenv("PWD"), seen[i].model, getenv("PWD"), seen[i].flags, seen[i].batch, prompt ? seen[i].n : 0,
+			prompt ? 0 : seen[i].n, seen[i].depth);
+		struct result got = run(text,
+			"machine.cpu0.clock=4.25GHz machine.cpu0.thread_bandwidth=41.8GB/s machine.ram.bandwidth=73.4GB/s "
+			"machine.cpu0.kernels.q4_0.decode=24.9GB/s machine.cpu0.kernels.q8_0.prefill=151.4GFLOP/s", false);
+		double off = got.value[prompt ? RESULT_PREFILL_TOK_S : RESULT_DECODE_TOK_S] / seen[i].tok_s - 1;
+		printf("  %s %s%u x %u behind %u %s: %+.0f %%\n", seen[i].model, prompt ? "pp" : "tg", seen[i].n, seen[i].batch,
+			seen[i].depth, seen[i].flags, 100 * off);
+		error[i] = fabs(off);
+		ck_assert_double_lt(error[i], 0.3);
+	}
+	double off = median(error, ARRAY_LEN(seen));
+	printf("depths, batches, caches: median error %.1f %%\n", 100 * off);
+	ck_assert_double_lt(off, 0.1);
+}
+END_TEST
+
+TEST_MAIN("testbed", the_rest_follows_from_three_rows, depths_batches_and_caches)
