@@ -56,6 +56,7 @@ static const struct field {
 	{"gpu", "launch", UNIT_TIME, offsetof(struct cost, gpu_launch_s), false, IF_SAID},
 	{"host", "paging", UNIT_FRACTION, offsetof(struct cost, paging), false, IF_SAID},
 	{"host", "unexplained", UNIT_FRACTION, offsetof(struct cost, unexplained), false, IF_SAID},
+	{"host", "unexplained_prompt", UNIT_FRACTION, offsetof(struct cost, unexplained_prompt), false, IF_SAID},
 	{"host", "step", UNIT_TIME, offsetof(struct cost, step_s), false, NEEDED},
 	{"host", "step_old", UNIT_TIME, offsetof(struct cost, step_old_s), false, IF_SAID},
 	{"host", "request", UNIT_TIME, offsetof(struct cost, request_s), false, IF_SAID},

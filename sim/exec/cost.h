@@ -102,6 +102,7 @@ struct cost {
 	struct hw_num gpu_early_scan_s;           /* the same by chunks, as a graph of operations; 0: as now */
 	struct hw_num gpu_launch_s;               /* from one to the next where the host launches and nothing hides it; 0: the device's */
 	struct hw_num unexplained;                /* deviation of measured times of decoding that no constant's spread covers */
+	struct hw_num unexplained_prompt;         /* the same of prompts */
 	struct hw_num paging;                     /* of what paging reads, the share that was wanted; 0: it does not page */
 	struct hw_num step_s;                     /* the host between two steps: sampling, bookkeeping */
 	struct hw_num step_old_s;                 /* the same in old builds */

@@ -752,12 +752,13 @@ static int fill_interval(struct job *job, const struct platform *base_platform, 
 	}
 
 	double unexplained = c.cost ? hw_num_value(&c.cost->unexplained) : 0;
+	double unexplained_prompt = c.cost ? hw_num_value(&c.cost->unexplained_prompt) : 0;
 	double z = gsl_cdf_ugaussian_Pinv(0.9); /* 80 % lie between the 10th and the 90th percentile */
 	for (int f = 0; f < RESULT_FIELD_N; f++) {
 		if (!result_fields[f].interval)
 			continue;
 		bool prompt = f == RESULT_PREFILL_TOK_S || f == RESULT_TTFT_S;
-		double noise = prompt ? MEASUREMENT_NOISE : hypot(MEASUREMENT_NOISE, unexplained);
+		double noise = hypot(MEASUREMENT_NOISE, prompt ? unexplained_prompt : unexplained);
 		double sigma = sqrt(variance[f] + noise * noise);
 		r->low80[f] = r->value[f] * exp(-z * sigma);
 		r->high80[f] = r->value[f] * exp(z * sigma);

@@ -2,7 +2,8 @@
  * test_interval.c - what `80 %` intervals are made of.
  *
  * A fact that moves the metric by its spread moves the logarithm of it by as much; independent facts add up as squares, and
- * the noise of a measurement (5 %) comes on top, of decoding also what an engine's file says is unexplained; 80 % of a normal distribution lie within 1.2816 deviations.
+ * the noise of a measurement (5 %) comes on top, and what an engine's file says is unexplained of prompts and of decoding; 80 %
+ * of a normal distribution lie within 1.2816 deviations.
  */
 #include <math.h>
 
@@ -70,6 +71,35 @@ START_TEST(rates_of_types_made_at_load_count)
 }
 END_TEST
 
+static double unexplained_sigma(const char *decode, const char *prompt, enum result_field_id field)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "model: llama-3.1-8b\nquant: f16\nengine: llama.cpp\nworkload: {prompt: 512, generate: 3}\n"
+		"machine: {from: desktop-rtx4090-ddr5, kernels: {llama.cpp: "
+		"{host.unexplained: {value: %s}, host.unexplained_prompt: {value: %s}}}}\n", decode, prompt);
+	return sigma(text, NULL, field);
+}
+
+/* Of decoding and of prompts, each for itself. */
+START_TEST(what_is_unexplained_comes_on_top)
+{
+	static const struct {
+		enum result_field_id field;
+		bool prompt;
+	} cases[] = {{RESULT_DECODE_TOK_S, false}, {RESULT_PREFILL_TOK_S, true}, {RESULT_TTFT_S, true}};
+	static const char *const is[] = {"0%", "23.85%"};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		bool prompt = cases[i].prompt;
+		enum result_field_id field = cases[i].field;
+		double none = unexplained_sigma("0%", "0%", field);
+		assert_close(unexplained_sigma(is[!prompt], is[prompt], field), hypot(none, 0.2385), 1e-9);
+		assert_close(unexplained_sigma(is[prompt], is[!prompt], field), none, 1e-9);
+	}
+}
+END_TEST
+
 START_TEST(kept_steps_are_the_steps)
 {
 	static const char text[] =
@@ -107,4 +137,4 @@ START_TEST(kept_steps_are_the_steps)
 END_TEST
 
 TEST_MAIN("interval", one_fact_moves_as_much_as_its_spread, like_cards_are_one_fact, rates_of_types_made_at_load_count,
-	kept_steps_are_the_steps)
+	what_is_unexplained_comes_on_top, kept_steps_are_the_steps)
