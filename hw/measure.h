@@ -30,6 +30,7 @@ const char *measure_part_name(enum measure_part part); /* "ram", "cpu", "disk" *
 /* The machine as far as measuring needs it. Strings and arrays are in the arena. */
 struct measure_host {
 	const char *cpu;         /* "AMD EPYC 9354 32-Core Processor" */
+	const char *isa;         /* what engines' kernels are chosen by: "avx2", "neon_i8mm"; "" when unknown */
 	unsigned cores, sockets; /* physical ones that this process may use */
 	unsigned threads;        /* hardware threads that this process may use */
 	unsigned quota;          /* how many of them a container's limit lets run at once; threads when there is none */

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "hw/measure.h"
+#include "hw/probe.h"
 
 #define MAX_CPUS 8192
 #define MAX_TEXT (4 << 20)
@@ -225,6 +226,14 @@ static const char *cpu_name(struct arena *a)
 	return "unknown processor";
 }
 
+/* x86 and Arm. */
+static const char *cpu_isa(struct arena *a)
+{
+	const char *flags = field(a, "/proc/cpuinfo", "flags"), *features = field(a, "/proc/cpuinfo", "Features");
+
+	return flags ? probe_isa(flags) : features ? probe_isa(features) : "";
+}
+
 static void count(const struct cpu *cpu, unsigned n, struct measure_host *h)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -245,7 +254,7 @@ int measure_host_read(struct arena *a, struct measure_host *h, struct err *err)
 	const char **lists;
 	int *numbers;
 
-	*h = (struct measure_host){.cpu = cpu_name(a)};
+	*h = (struct measure_host){.cpu = cpu_name(a), .isa = cpu_isa(a)};
 	if (!set || sched_getaffinity(0, set_bytes, set)) {
 		CPU_FREE(set);
 		return err_set(err, ERR_IO, "cannot ask which processors may be used: %s", strerror(errno));

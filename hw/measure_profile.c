@@ -110,7 +110,7 @@ static void put_kernels(const struct writer *w)
 	const struct measure_host *h = &w->m->host;
 	const struct measure_number *alone = measure_find(w->m, MEASURE_RAM, "read.t1");
 
-	fprintf(w->to, "  isa: %s\n  threads: %u\n", kernel_level_name(kernel_best_level()),
+	fprintf(w->to, "  isa: %s\n  threads: %u\n", *h->isa ? h->isa : kernel_level_name(kernel_best_level()),
 		h->threads / h->sockets);
 	if (alone) {
 		fprintf(w->to, "  ");

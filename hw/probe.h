@@ -99,6 +99,9 @@ struct probe {
 	struct { VEC(struct probe_note); } notes; /* written by probe_write_profile */
 };
 
+/* What CPU kernels are chosen by, of the flags of /proc/cpuinfo; "" when they tell nothing. */
+const char *probe_isa(const char *flags);
+
 /* Nothing found yet. */
 void probe_init(struct probe *p, struct arena *a);
 /* Reads the machine at hand: root is NULL. Else a recorded one: root/proc and root/sys, and what programs printed in

@@ -33,12 +33,19 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
+const char *probe_isa(const char *flags)
+{
+	for (size_t i = 0; i < ARRAY_LEN(isas); i++)
+		if (has_word(flags, isas[i].flag))
+			return isas[i].isa;
+	return "";
+}
+
 static void read_flags(struct probe_cpu *cpu, const char *flags)
 {
 	cpu->hypervisor = cpu->hypervisor || has_word(flags, "hypervisor");
-	for (size_t i = 0; i < ARRAY_LEN(isas) && !*cpu->isa; i++)
-		if (has_word(flags, isas[i].flag))
-			cpu->isa = isas[i].isa;
+	if (!*cpu->isa)
+		cpu->isa = probe_isa(flags);
 }
 
 /* Arm gives numbers for names: "0x41:0xd4f"; the kinds of cores one after another, each once. */

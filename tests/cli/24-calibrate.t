@@ -127,6 +127,14 @@ help_has_example() {
 	"$OFFSIM" calibrate --help | grep -q '^example: offsim calibrate '
 }
 
+same_isa() { # what kernels are chosen by, as hw probe has it: kernels of our own are fewer
+	"$OFFSIM" calibrate cpu $short -o "$tmp/isa.yaml" >"$tmp/out" && "$OFFSIM" hw probe -o "$tmp/probed.yaml" >"$tmp/out" || return 1
+	grep '  isa: ' "$tmp/isa.yaml" >"$tmp/isa" && grep -o 'isa: [a-z0-9_]*' "$tmp/probed.yaml" | grep -qx "$(tr -d ' ' <"$tmp/isa" | sed 's/:/: /')" || {
+		grep isa "$tmp/isa.yaml" "$tmp/probed.yaml"
+		return 1
+	}
+}
+
 one_thread() {
 	"$OFFSIM" calibrate ram $short --threads 1 >"$tmp/out" && grep -q 'read.t1 ' "$tmp/out" && ! grep -q 'read.t2 ' "$tmp/out"
 }
@@ -138,6 +146,7 @@ disk_full() {
 
 ok 'a profile of memory alone' profile ram
 ok 'a profile of processors alone' profile cpu
+ok 'the instruction set that hw probe finds' same_isa
 ok 'a profile of a drive alone' profile disk --file "$drive"
 ok 'a profile of all' profile all --file "$drive"
 for number in ram.bandwidth cpu0.thread_bandwidth cpu0.kernels.q4_k.decode cpu0.kernels.iq3_s.prefill cpu0.flops.fp32 cpu0.flops.int8 cpu0.launch nvme0.read nvme0.write nvme0.latency; do
