@@ -149,6 +149,11 @@ const struct quant_type *quant_f16(void)
 	return &types[1];
 }
 
+const struct quant_type *quant_bf16(void)
+{
+	return &types[2];
+}
+
 const struct quant_type *quant_find(const char *name)
 {
 	const struct quant_type *t;

@@ -65,6 +65,7 @@ const struct quant_type *quant_find(const char *name);
 /* Those that kernels without a type of their own work in, without a look through the table. */
 const struct quant_type *quant_f32(void);
 const struct quant_type *quant_f16(void);
+const struct quant_type *quant_bf16(void);
 /* As quant_find, with an error naming the nearest type. */
 int quant_get(const char *name, const struct quant_type **out, struct err *err);
 /* The i-th type, NULL past the end. */

@@ -40,6 +40,14 @@ static const struct {
 	{"ollama", "OLLAMA_CONTEXT_LENGTH", "-c %s", false},
 };
 
+/* Variables that say by what backend GPUs are reached: of hipBLASLt and of a driver only with such a value. */
+static const struct {
+	const char *name, *value, *backend;
+} backends[] = {
+	{"HIP_VISIBLE_DEVICES", NULL, "hip"}, {"ROCR_VISIBLE_DEVICES", NULL, "hip"}, {"HSA_OVERRIDE_GFX_VERSION", NULL, "hip"},
+	{"ROCBLAS_USE_HIPBLASLT", "1", "hip-hipblaslt"}, {"ROCBLAS_USE_HIPBLASLT", NULL, "hip"},
+	{"GGML_VK_VISIBLE_DEVICES", NULL, "vulkan"}, {"AMD_VULKAN_ICD", "AMDVLK", "vulkan-amdvlk"}, {"AMD_VULKAN_ICD", NULL, "vulkan"},
+};
 /* Variables that say which GPUs a process sees. */
 static const char *const gpu_variables[] = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
 	"NVIDIA_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES"};
@@ -334,14 +342,29 @@ static bool is_gpu_variable(const char *name)
 	return false;
 }
 
+/* The backend of a variable; NULL: it says nothing of that, as one that names no device does. */
+static const char *backend_of(const struct pasted_variable *v)
+{
+	if (!*v->value || strcmp(v->value, "-1") == 0)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(backends); i++)
+		if (strcmp(backends[i].name, v->name) == 0 && (!backends[i].value || strcmp(backends[i].value, v->value) == 0))
+			return backends[i].backend;
+	return NULL;
+}
+
 const char *pasted_front_flags(struct pasted_front *front, const struct engine_ops *e, char **argv, int argc, struct arena *a)
 {
-	const char *flags = "";
+	const char *flags = "", *reached = NULL;
 	bool binds = engine_knows_flag(e, "one-socket", a);
 
 	for (size_t i = 0; i < front->variables.n; i++) {
 		const struct pasted_variable *v = &front->variables.at[i];
-		bool felt = is_gpu_variable(v->name);
+		const char *backend = e->backend ? backend_of(v) : NULL;
+		bool felt = is_gpu_variable(v->name) || backend;
+		/* Of two the one that says more. */
+		if (backend && (!reached || strlen(backend) > strlen(reached)))
+			reached = backend;
 		for (size_t k = 0; k < ARRAY_LEN(variables); k++) {
 			if (strcmp(variables[k].engine, e->name) != 0 || strcmp(variables[k].name, v->name) != 0)
 				continue;
@@ -354,6 +377,8 @@ const char *pasted_front_flags(struct pasted_front *front, const struct engine_o
 		if (!felt)
 			pass_over(front, arena_printf(a, "%s=%s", v->name, v->value), a);
 	}
+	if (reached && !says(e, argv, argc, "--backend"))
+		flags = arena_printf(a, "%s --backend %s", flags, reached);
 	if (binds && front->interleaved && !says(e, argv, argc, "--numa"))
 		flags = arena_printf(a, "%s --numa numactl", flags);
 	else if (binds && front->one_socket && !front->interleaved)
@@ -401,7 +426,7 @@ int pasted_front_gpus(struct pasted_front *front, const struct hw_machine *m, st
 		if (!is_gpu_variable(v->name))
 			continue;
 		int n = count_gpus(v->value, n_gpus, alike);
-		if (n < 0 || n == n_gpus)
+		if (n < 0 || (n == n_gpus && !backend_of(v)))
 			pass_over(front, arena_printf(a, "%s=%s", v->name, v->value), a);
 		else if (n < left)
 			left = n;

@@ -63,6 +63,8 @@ struct engine_ops {
 	const struct python_function *call; /* its flags may be the text of a call of one of these */
 	size_t n_calls;
 	const char *kernels;  /* file of hw/kernels that says what its kernels reach; NULL: all there is */
+	/* Which of that file's backends; NULL: it has none. */
+	struct cost_backend (*backend)(const void *flags);
 	bool overheads; /* pays latencies and launches */
 	bool stepwise;  /* nothing of a step begins before the one before has ended, nor is left when it ends */
 	/* Most rows of a prefill step on a machine; NULL, or 0: all in one. */

@@ -119,6 +119,7 @@ const struct engine_ops engine_ik_llamacpp = {
 	.bare = "fa",
 	.repeats = "ot",
 	.kernels = "ik_llama.cpp",
+	.backend = llamacpp_backend,
 	.overheads = true,
 	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,

@@ -28,6 +28,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "models/kvcache.h"
 #include "sim/engine/llamacpp.h"
@@ -211,9 +212,8 @@ static void find_repacked(struct llamacpp *s, const struct model *m, struct aren
 static const struct cost *cost_then(const struct llamacpp_fork *fork, const struct engine_job *job, struct arena *a)
 {
 	const struct llamacpp_flags *f = job->flags;
-	bool early_gpu = fork->mmq_from && !llamacpp_is_since(f, fork->mmq_from);
+	bool early_gpu = fork->mmq_from && !llamacpp_is_since(f, fork->mmq_from) && !job->cost->gpu_early_told;
 	bool early_cpu = fork->blocks_from && !llamacpp_is_since(f, fork->blocks_from);
-	bool early_experts = hw_num_value(&job->cost->gpu_early_experts) > 0 && fork->experts_from && !llamacpp_is_since(f, fork->experts_from);
 	/* What is counted as kernels of a group took longer before the small ones among them were fused. */
 	bool unfused = hw_num_value(&job->cost->gpu_early_kernel_s) > 0 && !llamacpp_is_since(f, fork->fused_from);
 	const char *graphs_from = has_experts(job->model) ? fork->expert_graphs_from : fork->first_graphs_from;
@@ -221,15 +221,13 @@ static const struct cost *cost_then(const struct llamacpp_fork *fork, const stru
 	bool ungraphed = graphs_from && !llamacpp_is_since(f, graphs_from) && !job->cost->gpu_graphs_from;
 	struct cost *cost;
 
-	if (!early_gpu && !early_cpu && !early_experts && !unfused && !ungraphed)
+	if (!early_gpu && !early_cpu && !unfused && !ungraphed)
 		return job->cost;
 	cost = cost_copy(job->cost, a);
 	if (unfused)
 		cost->gpu_kernel_s = cost->gpu_early_kernel_s;
 	if (ungraphed)
 		cost->gpu_kernel_s.measured = hw_num_value(&cost->gpu_kernel_s) + hw_num_value(&cost->gpu_ungraphed_s);
-	if (early_experts)
-		cost->gpu_experts.measured *= hw_num_value(&cost->gpu_early_experts);
 	for (int k = COST_16BIT + 1; k < COST_CLASS_N && early_gpu; k++)
 		cost->gpu_multiply[k].measured *= hw_num_value(&cost->gpu_early);
 	if (early_cpu)
@@ -333,7 +331,8 @@ static op_ref multiply(struct llamacpp *s, int device, enum model_group group, c
 	struct exec *x = s->chain.x;
 	struct kernel_place where = on(s, &x->placement->machine->devices[device]);
 	/* On a CPU, mul_mat_id has kernels for blocks of rows in the fork alone; on a GPU few rows are vectors. */
-	bool vectors = where.device->kind == HW_DEVICE_GPU && s->chain.step->n_tokens <= VECTOR_ROWS;
+	bool vectors = where.device->kind == HW_DEVICE_GPU && s->chain.step->n_tokens <= VECTOR_ROWS &&
+		!(type == quant_bf16() && hw_num_value(&s->cost->gpu_bf16_experts) > 0);
 	enum cost_rows how = group != MODEL_EXPERTS || vectors ? COST_TOGETHER : s->fork->ik ? COST_EXPERTS : COST_ONE_BY_ONE;
 	if (how == COST_EXPERTS && where.device->kind == HW_DEVICE_CPU)
 		where.team.many_share *= dealt_share(s, where.team.threads);
@@ -803,6 +802,28 @@ int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, o
 	return 0;
 }
 
+/* The backend of a device as ggml calls it: its backend's name and a number. NULL: none. */
+static const char *backend_of_device(const char *dev)
+{
+	static const char *const devices[][2] = {
+		{"CUDA", "cuda"}, {"ROCm", "hip"}, {"HIP", "hip"}, {"Vulkan", "vulkan"}, {"Metal", "metal"}, {"MTL", "metal"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(devices); i++)
+		if (strncasecmp(dev, devices[i][0], strlen(devices[i][0])) == 0)
+			return devices[i][1];
+	return NULL;
+}
+
+struct cost_backend llamacpp_backend(const void *flags)
+{
+	const struct llamacpp_flags *f = flags;
+	const char *named = strcmp(f->backend, "auto") == 0 ? backend_of_device(f->dev) : f->backend;
+	struct cost_backend out = {.name = named ? named : "auto"};
+
+	snprintf(out.build, sizeof(out.build), "%.7s", f->build);
+	return out;
+}
+
 int llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m, struct err *err)
 {
 	static const char used[] = ".expert_used_count=int:";
@@ -825,7 +846,7 @@ static const struct llamacpp_fork mainline = {
 	.all_from = "2025-09", /* pull request 15434 */
 	.fit_from = "2025-12", /* 16653 */
 	.whole_from = "2024-04", .used_from = "2025-08", .tiles_from = "2026-01", .flash_from = "2025-09",
-	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07", .experts_from = "2025-09",
+	.mla_flash_from = "2025-05", .overrides_pinned_from = "2025-08", .mmq_from = "2024-07",
 	.delta_from = "2026-04", .fused_from = "2025-10", .fast_from = "2024-04", .vectors_from = "2026-02"};
 
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err)
@@ -859,6 +880,7 @@ const struct engine_ops engine_llamacpp = {
 	.bare = "fa",
 	.repeats = "ot",
 	.kernels = "llama.cpp",
+	.backend = llamacpp_backend,
 	.overheads = true,
 	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,

@@ -21,7 +21,7 @@
 enum { LLAMACPP_SPLIT_LAYER, LLAMACPP_SPLIT_NONE, LLAMACPP_SPLIT_ROW };
 
 struct llamacpp_flags {
-	const char *ngl, *ot, *fa, *ctk, *ctv, *ts, *build, *dev, *fit, *override_kv, *fit_target;
+	const char *ngl, *ot, *fa, *ctk, *ctv, *ts, *build, *backend, *dev, *fit, *override_kv, *fit_target;
 	uint64_t n_cpu_moe, b, ub, t, tb, c, mg, offload_min;
 	bool cpu_moe, nkvo, no_mmap, mmap, no_op_offload, no_pinned, one_socket;
 	int load_mode, sm, numa;
@@ -71,7 +71,6 @@ struct llamacpp_fork {
 	const char *rows_from;    /* from then on a GPU's heads that share keys are rows of one product, of a cache in 16 bits; NULL:
 	                             never */
 	const char *mmq_from;     /* from then on quantised weights are multiplied as they are, before in 16 bits; NULL: always */
-	const char *experts_from; /* from then on cards that had slow products of experts have none; NULL: always */
 	const char *windows_from; /* from then on layers with a window keep and attend to no more than that */
 	const char *latent_from;  /* from then on the cache of MLA holds latent vectors whatever the flags */
 	const char *mla_from;     /* from then on it does unless flags say otherwise; NULL: never */
@@ -155,7 +154,9 @@ static inline bool llamacpp_fuses_experts(const struct llamacpp_fork *fork, cons
 	PARAM_TEXT(struct llamacpp_flags, fit_target, "fit-target", "1024", \
 		"MiB that -ngl auto leaves free on each GPU: 1024, or 512,2048"), \
 	PARAM_TEXT(struct llamacpp_flags, build, "build", build_def, \
-		"year and month of the program, 2025-04: some rules have changed")
+		"year and month of the program, 2025-04: some rules have changed"), \
+	PARAM_TEXT(struct llamacpp_flags, backend, "backend", "auto", \
+		"cuda, hip, vulkan, metal, ... (hw/kernels/llama.cpp.yaml); auto: what -dev says, else what is usual on the card")
 
 /* Of llama.cpp itself: the fork's --fit is another. */
 #define LLAMACPP_FIT_FLAG \
@@ -180,6 +181,8 @@ void *llamacpp_state_new(const struct llamacpp_fork *fork, const struct engine_j
 	struct arena *a);
 /* Takes windows away where the program knew none, and what --override-kv says. */
 int llamacpp_adapt(const struct llamacpp_fork *fork, const struct llamacpp_flags *f, struct model *m, struct err *err);
+/* Of the flags backend, dev and build. */
+struct cost_backend llamacpp_backend(const void *flags);
 /* For llama.cpp itself, by whatever name. */
 int llamacpp_mainline_adapt(const void *flags, struct model *m, struct err *err);
 int llamacpp_mainline_place(const struct engine_job *job, struct placement *p, struct arena *a, struct err *err);

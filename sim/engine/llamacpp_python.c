@@ -37,6 +37,7 @@ const struct engine_ops engine_llamacpp_python = {
 	.call = python_calls,
 	.n_calls = ARRAY_LEN(python_calls),
 	.kernels = "llama.cpp",
+	.backend = llamacpp_backend,
 	.overheads = true,
 	.stepwise = true,
 	.prefill_rows = llamacpp_prefill_rows,

@@ -50,6 +50,9 @@ static const struct field {
 	{"gpu", "mla_attention", UNIT_FRACTION, offsetof(struct cost, gpu_mla), false, IF_SAID},
 	{"gpu", "experts", UNIT_FRACTION, offsetof(struct cost, gpu_experts), false, IF_SAID},
 	{"gpu", "expert_rows", UNIT_PLAIN, offsetof(struct cost, gpu_expert_rows), false, IF_SAID},
+	{"gpu", "bf16", UNIT_FRACTION, offsetof(struct cost, gpu_bf16), false, IF_SAID},
+	{"gpu", "experts_16bit", UNIT_FRACTION, offsetof(struct cost, gpu_experts_16bit), false, IF_SAID},
+	{"gpu", "bf16_experts", UNIT_FRACTION, offsetof(struct cost, gpu_bf16_experts), false, IF_SAID},
 	{"gpu", "early_state", UNIT_PLAIN, offsetof(struct cost, gpu_early_state), false, IF_SAID},
 	{"gpu", "scan", UNIT_TIME, offsetof(struct cost, gpu_scan_s), false, IF_SAID},
 	{"gpu", "early_scan", UNIT_TIME, offsetof(struct cost, gpu_early_scan_s), false, IF_SAID},
@@ -512,8 +515,117 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 	return 0;
 }
 
+/* What runs on a kind of card, by the beginning of the part's name; "else": on all others. */
+struct kind_written {
+	const char *usual, *from, *before, *bundled, *also, *source;
+};
+
+static int find_kind(const struct yaml_node *group, const char *part, struct arena *a, struct kind_written *out,
+	struct err *err)
+{
+	static const struct param table[] = {
+		{"usual", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct kind_written, usual), NULL, true, 0, 0, NULL, ""},
+		PARAM_TEXT(struct kind_written, from, "from", "", ""),
+		PARAM_TEXT(struct kind_written, before, "before", "", ""),
+		PARAM_TEXT(struct kind_written, bundled, "bundled", "", ""),
+		PARAM_TEXT(struct kind_written, also, "also", "", ""),
+		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct kind_written, source), NULL, true, 0, 0, NULL, ""},
+	};
+	const struct yaml_node *kinds = yaml_get(group, "auto");
+
+	for (const struct yaml_node *node = kinds ? kinds->child : NULL; node; node = node->next)
+		if (strcmp(node->key, "else") == 0 || strncmp(part, node->key, strlen(node->key)) == 0)
+			return param_fill(table, ARRAY_LEN(table), node, node->key, out, a, err);
+	return missing(group, "auto", "else", err);
+}
+
+static int unknown_backend(const struct yaml_node *all, const struct cost_backend *wanted, struct err *err)
+{
+	struct suggest near;
+	char hint[128], known[256] = "auto";
+
+	suggest_init(&near, wanted->name);
+	for (const struct yaml_node *node = all->child; node; node = node->next)
+		suggest_offer(&near, node->key);
+	if (suggest_best(&near))
+		return err_at(err, ERR_INPUT, &wanted->pos, "unknown backend '%s'%s", wanted->name,
+			suggest_text(&near, hint, sizeof(hint)));
+	for (const struct yaml_node *node = all->child; node; node = node->next)
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), ", %s", node->key);
+	return err_at(err, ERR_INPUT, &wanted->pos, "unknown backend '%s'; known: %s", wanted->name, known);
+}
+
+/* The one that it is like in the end. */
+static const char *backend_root(const struct yaml_node *all, const struct yaml_node *backend)
+{
+	const struct yaml_node *like;
+
+	while ((like = yaml_get(backend, "like")) && yaml_get(all, like->text))
+		backend = yaml_get(all, like->text);
+	return backend->key;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = words; (at = strstr(at, word)); at += len)
+		if ((at == words || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+			return true;
+	return false;
+}
+
+/* The backend that is wanted: one that there is, and that runs on the machine's card. */
+static int choose_backend(const struct yaml_node *group, const struct hw_machine *m, const struct cost_backend *wanted,
+	struct arena *a, struct yaml_node **out, struct err *err)
+{
+	struct yaml_node *all = yaml_get(group, "backends");
+	int gpu = hw_first_device(m, HW_DEVICE_GPU);
+	struct kind_written kind;
+
+	if (find_kind(group, gpu < 0 ? "" : m->devices[gpu].part, a, &kind, err))
+		return -1;
+	bool before = *kind.before && strcmp(wanted->build, kind.from) < 0;
+	if (strcmp(wanted->name, "auto") == 0) {
+		*out = yaml_get(all, wanted->bundled && *kind.bundled ? kind.bundled : before ? kind.before : kind.usual);
+		return 0;
+	}
+	if (!(*out = yaml_get(all, wanted->name)))
+		return unknown_backend(all, wanted, err);
+	const char *root = backend_root(all, *out);
+	if (gpu < 0 || strcmp(root, kind.usual) == 0 || has_word(kind.also, root))
+		return 0;
+	return err_at(err, ERR_INPUT, &wanted->pos, "no backend '%s' on %s: it has %s%s%s", wanted->name,
+		m->devices[gpu].part[0] ? m->devices[gpu].part : m->devices[gpu].name, kind.usual, *kind.also ? ", " : "", kind.also);
+}
+
+/* Makes the group `gpu` that of a backend and a month. */
+static int lay_backend(const struct yaml_node *root, const struct hw_machine *m, const struct cost_backend *wanted,
+	struct arena *a, struct err *err)
+{
+	struct yaml_node *group = yaml_get(root, "gpu"), *all = group ? yaml_get(group, "backends") : NULL, *laid, *b;
+
+	if (!all)
+		return 0;
+	if (choose_backend(group, m, wanted, a, &b, err))
+		return -1;
+	laid = arena_new(a, struct yaml_node);
+	laid->kind = YAML_MAP;
+	for (const struct yaml_node *like = b; b; b = like ? yaml_get(all, like->text) : NULL) {
+		struct yaml_node *then = yaml_get(b, "before");
+		for (struct yaml_node *era = then ? then->child : NULL; era; era = era->next)
+			if (strcmp(wanted->build, era->key) < 0)
+				lay_under(laid, era, a);
+		lay_under(laid, b, a);
+		like = yaml_get(b, "like");
+	}
+	lay_under(laid, group, a);
+	group->child = laid->child;
+	return 0;
+}
+
 struct card_written {
-	double multiply, mmq, read, early_multiply, early_experts, kernel, early_kernel, scan, spread;
+	double multiply, mmq, read, early_multiply, experts, attention_many, bf16, kernel, early_kernel, scan, spread;
 	const char *graphs_from, *source;
 	bool vectors;
 };
@@ -529,23 +641,27 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		PARAM_TEXT(struct card_written, graphs_from, "graphs_from", NULL, ""),
 		PARAM_FLAG(struct card_written, vectors, "vectors", "no", ""),
 		PARAM_REAL(struct card_written, early_multiply, "early_multiply", UNIT_FRACTION, "0", 0, 1, ""),
-		PARAM_REAL(struct card_written, early_experts, "early_experts", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, kernel, "kernel", UNIT_TIME, "0s", 0, 1, ""),
 		PARAM_REAL(struct card_written, early_kernel, "early_kernel", UNIT_TIME, "0s", 0, 1, ""),
 		PARAM_REAL(struct card_written, scan, "scan", UNIT_FRACTION, "1", 1e-2, 1e2, ""),
+		PARAM_REAL(struct card_written, experts, "experts", UNIT_FRACTION, "1", 1e-2, 10, ""),
+		PARAM_REAL(struct card_written, attention_many, "attention_many", UNIT_FRACTION, "1", 1e-2, 1, ""),
+		PARAM_REAL(struct card_written, bf16, "bf16", UNIT_FRACTION, "1", 1e-2, 1, ""),
 		PARAM_REAL(struct card_written, spread, "spread", UNIT_FRACTION, "0", 0, 2, ""),
 		{"source", PARAM_KIND_TEXT, UNIT_PLAIN, offsetof(struct card_written, source), NULL, true, 0, 0, NULL, ""},
 	};
 	const struct yaml_node *group = yaml_get(root, "gpu"), *cards = group ? yaml_get(group, "cards") : NULL;
+	const struct yaml_node *graphs = group ? yaml_get(group, "graphs_from") : NULL;
 	int gpu = hw_first_device(m, HW_DEVICE_GPU);
 
+	if (graphs)
+		c->gpu_graphs_from = graphs->text;
 	for (const struct yaml_node *node = cards ? cards->child : NULL; node; node = node->next) {
 		struct card_written w;
 		if (param_fill(table, ARRAY_LEN(table), node, node->key, &w, a, err))
 			return -1;
 		if (gpu < 0 || strncmp(m->devices[gpu].part, node->key, strlen(node->key)) != 0)
 			continue;
-		c->gpu_early_experts.measured = w.early_experts;
 		if (w.early_multiply > 0)
 			c->gpu_early.measured = w.early_multiply;
 		c->gpu_vectors = w.vectors;
@@ -560,6 +676,11 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		/* Before, and of 16 bits still, weights are multiplied by another library. */
 		if (w.mmq > 0)
 			c->gpu_early.measured = hw_num_value(&c->gpu_early) * w.multiply / w.mmq;
+		c->gpu_experts.measured *= w.experts;
+		c->gpu_attention_many.measured *= w.attention_many;
+		if (w.bf16 < 1)
+			c->gpu_bf16 = (struct hw_num){.measured = w.bf16 * (hw_num_value(&c->gpu_bf16) > 0 ? c->gpu_bf16.measured : 1),
+				.spread = w.spread, .source = w.source};
 		for (int k = 0; k < COST_CLASS_N; k++) {
 			c->gpu_multiply[k].measured *= k > COST_16BIT && w.mmq > 0 ? w.mmq : w.multiply;
 			c->gpu_multiply[k].spread = hypot(c->gpu_multiply[k].spread, w.spread);
@@ -570,6 +691,16 @@ static int read_cards(const struct yaml_node *root, const struct hw_machine *m, 
 		}
 	}
 	return 0;
+}
+
+/* Where a backend says since when it multiplies quantised weights as they are. */
+static void tell_early(const struct yaml_node *root, const char *build, struct cost *c)
+{
+	const struct yaml_node *group = yaml_get(root, "gpu"), *from = group ? yaml_get(group, "multiply_from") : NULL;
+
+	c->gpu_early_told = from != NULL;
+	for (int k = COST_16BIT + 1; k < COST_CLASS_N && from && strcmp(build, from->text) < 0; k++)
+		c->gpu_multiply[k].measured *= hw_num_value(&c->gpu_early);
 }
 
 struct system_written {
@@ -608,22 +739,33 @@ static int read_system(const struct yaml_node *root, const struct hw_machine *m,
 	return 0;
 }
 
-int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
+int cost_load_by(const char *name, const struct cost_backend *backend, const struct hw_machine *machine, struct arena *a,
+	struct cost **out, struct err *err)
 {
 	const char *dir;
 	struct yaml_node *root;
 	struct cost *c = arena_new(a, struct cost);
 
-	if (datadir_find(a, &dir, err) || read_kernels(dir, name, a, &root, err))
+	if (datadir_find(a, &dir, err) || read_kernels(dir, name, a, &root, err) || lay_backend(root, machine, backend, a, err))
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		if (read_field(root, &fields[i], c, a, err))
 			return -1;
-	if (read_cards(root, machine, a, c, err) || read_system(root, machine, a, c, err) ||
+	if (read_cards(root, machine, a, c, err))
+		return -1;
+	tell_early(root, backend->build, c);
+	if (read_system(root, machine, a, c, err) ||
 		(yaml_get(root, "cpu") && load_cpu(root, machine, a, &c->cpu, err)))
 		return -1;
 	*out = c;
 	return 0;
+}
+
+int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err)
+{
+	static const struct cost_backend now = {.name = "auto", .build = "9999"};
+
+	return cost_load_by(name, &now, machine, a, out, err);
 }
 
 /* ---- all of them, by name ---- */

@@ -10,6 +10,11 @@
  *	the machine's own cpu0.kernels.TYPE ─> the file's row for the type ─> its row for the class ─>
  *	the mean over the class's types, moved by `bits`
  *
+ * An engine may reach the GPU in several ways. The group `gpu` then has `backends`, and each says what it does not have in
+ * common with the group; a `before` of its own or of the one that it is `like` goes before that for builds before its month:
+ *
+ *	backends.NAME.before.2025-12 ─> backends.NAME ─> those of its `like` ─> gpu
+ *
  * Where a machine was measured with some types, the others' rows move with them: by the mean ratio of what was
  * measured to the file's rows.
  */
@@ -79,12 +84,14 @@ struct cost_cpu {
 struct cost {
 	struct hw_num gpu_read[COST_CLASS_N];     /* share of memory rate, few rows */
 	struct hw_num gpu_multiply[COST_CLASS_N]; /* share of the FP16 rate, many rows */
+	struct hw_num gpu_bf16;                   /* of gpu_multiply, bfloat16 on a card without units for it; 0: all of it */
+	struct hw_num gpu_bf16_experts;           /* of gpu_read, bfloat16 experts whatever the rows; 0: all of it */
 	struct hw_num gpu_early;                  /* of that with quantised weights, where they are expanded to 16 bits first */
 	struct hw_num scores;                     /* bytes of memory for each score, attention of many rows that is not flash */
 	struct hw_num gpu_attention_many;         /* share of the FP16 rate, attention of many rows; 0: as products in 16 bits */
 	struct hw_num gpu_mla;                    /* share of the FP16 rate, attention of many rows with MLA's heads; 0: as others */
 	struct hw_num gpu_experts;                /* of gpu_multiply, many rows of each of several experts; 0: all of it */
-	struct hw_num gpu_early_experts;          /* of that in old builds, on this card; 0: all */
+	struct hw_num gpu_experts_16bit;          /* of that, weights that are not quantised; 0: all of it */
 	struct hw_num gpu_expert_rows;            /* an expert's rows at which it reaches half of that; with few, a third */
 	struct hw_num gpu_attention;              /* share of memory rate when reading the cache */
 	struct hw_num gpu_attention_old;          /* the same before PyTorch had a kernel for it */
@@ -92,6 +99,7 @@ struct cost {
 	struct hw_num gpu_kernel_s;               /* from one kernel to the next */
 	const char *gpu_graphs_from;              /* YYYY-MM of builds with CUDA graphs on this card, "never"; NULL: all */
 	bool gpu_vectors;                         /* attention of one row has kernels for vectors alone on this card */
+	bool gpu_early_told;                      /* gpu_multiply is that of the backend's month, whatever the engine's own rule */
 	struct hw_num gpu_early_kernel_s;         /* the same before an engine fused them; 0: as now */
 	struct hw_num gpu_ungraphed_s;            /* more of each before an engine had CUDA graphs, on a card that has them */
 	struct hw_num gpu_sync_s;                 /* the host waits for the GPU and goes on */
@@ -134,9 +142,19 @@ struct cost {
 	struct hw_num relay_bytes_s;              /* helpers copy from a pinned buffer to fresh memory */
 };
 
+/* By what an engine reaches the GPUs: cuda, hip, vulkan, metal. */
+struct cost_backend {
+	const char *name;  /* of gpu.backends; "auto": what is usual on the machine's card */
+	char build[8];     /* YYYY-MM */
+	bool bundled;      /* auto: what a program chooses that brings all of them */
+	struct err_pos pos; /* where the name is written */
+};
+
 /* Reads hw/kernels/NAME.yaml for a machine. Every number must be there, and rows for the CPU's instruction set, but for groups
-   that not every engine has: cpu and those behind it. */
+   that not every engine has: cpu and those behind it. As now, by what is usual on its card; or as then, by a backend. */
 int cost_load(const char *name, const struct hw_machine *machine, struct arena *a, struct cost **out, struct err *err);
+int cost_load_by(const char *name, const struct cost_backend *backend, const struct hw_machine *machine, struct arena *a,
+	struct cost **out, struct err *err);
 enum cost_class cost_class_of(const struct quant_type *type);
 const char *cost_class_name(enum cost_class c);
 

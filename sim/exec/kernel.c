@@ -70,6 +70,12 @@ static double experts_share(const struct cost *c, double rows)
 	return share > 0 ? share * (rows + half) / (rows + 3 * half) : 1;
 }
 
+/* A share that is not said is all. */
+static double or_all(const struct hw_num *share)
+{
+	return hw_num_value(share) > 0 ? hw_num_value(share) : 1;
+}
+
 struct platform_work kernel_multiply(const struct kernel_place *k, const struct quant_type *type, double bytes,
 	double flops, double nodes, enum cost_rows how)
 {
@@ -81,7 +87,14 @@ struct platform_work kernel_multiply(const struct kernel_place *k, const struct 
 	double multiply = hw_num_value(&k->cost->gpu_multiply[class]);
 	if (how != COST_TOGETHER && bytes > 0)
 		multiply *= experts_share(k->cost, flops / 2 / (bytes * 8 / quant_bits_per_weight(type)));
-	return on_gpu(k, type, hw_num_value(&k->cost->gpu_read[class]), multiply, bytes, flops, nodes);
+	if (how != COST_TOGETHER && class == COST_16BIT)
+		multiply *= or_all(&k->cost->gpu_experts_16bit);
+	double read = hw_num_value(&k->cost->gpu_read[class]);
+	if (type == quant_bf16()) {
+		multiply *= or_all(&k->cost->gpu_bf16);
+		read *= how != COST_TOGETHER ? or_all(&k->cost->gpu_bf16_experts) : 1;
+	}
+	return on_gpu(k, type, read, multiply, bytes, flops, nodes);
 }
 
 struct platform_work kernel_state(const struct kernel_place *k, double bytes, double flops, double nodes, bool early)

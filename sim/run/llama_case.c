@@ -274,11 +274,24 @@ static const char *overrides(struct arena *a, const char *text)
 	return copy;
 }
 
+/* "ROCm", "Vulkan,BLAS": where a card may have several. */
+static void backend_flag(struct flags *f, const char *backends)
+{
+	static const char *const said[][2] = {{"ROCm", "hip"}, {"Vulkan", "vulkan"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(said); i++)
+		if (strstr(backends, said[i][0])) {
+			flag(f, "backend", said[i][1]);
+			return;
+		}
+}
+
 static const char *flags_text(const struct bench_llama *row, struct arena *a)
 {
 	struct flags f = {a, ""};
 
 	flag(&f, "ngl", row->gpu ? arena_printf(a, "%" PRId64, row->n_gpu_layers) : "0");
+	backend_flag(&f, row->backends);
 	count_flag(&f, "t", row->n_threads);
 	count_flag(&f, "b", row->n_batch);
 	count_flag(&f, "ub", row->n_ubatch);

@@ -235,6 +235,21 @@ static int adapt_model(struct scenario *s, struct arena *a, struct err *err)
 	return err_at(err, said.code, &s->flags_node->pos, "%s", said.msg);
 }
 
+/* What the engine's kernels reach, and what the machine says of that. */
+static int load_cost(struct scenario *s, struct arena *a, struct err *err)
+{
+	struct cost_backend backend = {.name = "auto"};
+	const struct yaml_node *written = yaml_get(s->flags_node, "backend");
+
+	if (s->engine->backend)
+		backend = s->engine->backend(s->flags);
+	backend.pos = written ? written->pos : s->flags_node->pos;
+	return cost_load_by(s->engine->kernels, &backend, s->machine, a, &s->cost, err) ||
+			kernels_apply(s->machine, s->engine->kernels, s->cost, a, err) ?
+		-1 :
+		0;
+}
+
 static int load_engine(struct scenario *s, const struct keys *k, const struct yaml_node *root, struct arena *a,
 	struct err *err)
 {
@@ -251,12 +266,7 @@ static int load_engine(struct scenario *s, const struct keys *k, const struct ya
 		adapt_model(s, a, err))
 		return -1;
 	s->engine_name = s->engine->name;
-	if (!s->engine->kernels)
-		return 0;
-	return cost_load(s->engine->kernels, s->machine, a, &s->cost, err) ||
-			kernels_apply(s->machine, s->engine->kernels, s->cost, a, err) ?
-		-1 :
-		0;
+	return s->engine->kernels ? load_cost(s, a, err) : 0;
 }
 
 /* Lengths of the first n requests. The workload of the scenario becomes one that needs as much room as any. */

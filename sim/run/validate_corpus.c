@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <math.h>
 
 #include "base/csv.h"
@@ -380,6 +381,12 @@ static const struct {
 	{"numactl bind to one socket", " --one-socket"},
 	{"--membind=0", " --one-socket"},
 };
+/* The GPU's backend as it is called behind "; backend "; there are other remarks of that kind. */
+static const char *const backends[][2] = {
+	{"hip", "hip"}, {"rocm", "hip"}, {"hip-hipblaslt", "hip-hipblaslt"}, {"rocm-hipblaslt", "hip-hipblaslt"},
+	{"vulkan", "vulkan"}, {"vulkan-radv", "vulkan"}, {"radv", "vulkan"}, {"vulkan-amdvlk", "vulkan-amdvlk"},
+	{"amdvlk", "vulkan-amdvlk"}, {"cuda", "cuda"}, {"metal", "metal"},
+};
 static const char *const offload_min[] = {"build moe-offload-min=", "GGML_OP_OFFLOAD_MIN_BATCH="};
 
 static const char interleaves[] = "numactl --interleave", binds_threads[] = "--numa distribute";
@@ -393,6 +400,11 @@ static void add_remarks(struct text *t, const char *flags)
 			add(t, "%s", remarks[i].flag);
 	if (strstr(flags, interleaves) && !strstr(flags, "--numa "))
 		add(t, " --numa numactl");
+	const char *named = strstr(flags, "backend ");
+	size_t len = named ? strcspn(named += strlen("backend "), " ;,") : 0;
+	for (size_t i = 0; i < ARRAY_LEN(backends) && named && !strstr(flags, "--backend"); i++)
+		if (strlen(backends[i][0]) == len && strncasecmp(named, backends[i][0], len) == 0)
+			add(t, " --backend %s", backends[i][1]);
 	for (size_t i = 0; i < ARRAY_LEN(offload_min); i++) {
 		const char *min = strstr(flags, offload_min[i]);
 		if (min)

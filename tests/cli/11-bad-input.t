@@ -46,6 +46,7 @@ ok 'no such recorded routing' named '$arouting: {trace: /nonexistent/x.otr}' 6:1
 ok 'no such popularity' named '$arouting: {popularity: /nonexistent/x.json}' 6:23
 ok 'no such model file' named 's!^model.*!model: /nonexistent/x.gguf!' 1:8
 ok 'an engine without flags refuses' edited 's/ideal/ds4/' "s.yaml:4:9: ds4 runs DeepSeek V4, not 'llama-3.2-1b'"
+ok 'no such backend' edited "s/ideal/llama.cpp/; \$aflags: {backend: vulcan}" "s.yaml:6:18: unknown backend 'vulcan'; did you mean 'vulkan'?"
 ok 'no such month' edited 's/ideal/llama.cpp/; $aflags: --build 2025-13' "s.yaml:6:8: flag 'build' must be a year and month such as 2025-04, not '2025-13'"
 ok 'a second buffer that is none' edited 's/ideal/llama.cpp/; $aflags: {ot: "a.*=CPU,b.*=CUDA9"}' \
 	"s.yaml:6:8: flag 'ot': no buffer 'CUDA9' on this machine; CPU or CUDA0 to CUDA0"

@@ -170,6 +170,20 @@ ok 'with variables, and brackets in it' placed 'llama-2-13b q8_0' \
 	'CUDA_VISIBLE_DEVICES=0, ./llama-server -m x-Q8_0.gguf -ngl 20 -ot "blk\.(1|2)\.=CPU" --color'
 ok 'a command of several lines, as one word' placed 'llama-2-13b q8_0' "$whole"
 
+on_radeon() { # FLAGS WORD...: is predicted as with FLAGS
+	flags=$1
+	shift
+	# shellcheck disable=SC2086
+	"$OFFSIM" predict --machine strix-halo --model llama-2-7b --quant q4_0 -- llama-bench -ngl 99 $flags >"$tmp/want" 2>&1
+	"$OFFSIM" predict --machine strix-halo --model llama-2-7b --quant q4_0 -- "$@" 2>"$tmp/err" | cmp - "$tmp/want"
+}
+ok 'the backend by its devices' on_radeon '--backend hip' HIP_VISIBLE_DEVICES=0 llama-bench -ngl 99
+ok 'is read' [ ! -s "$tmp/err" ]
+ok 'by those of Vulkan' on_radeon '--backend vulkan' GGML_VK_VISIBLE_DEVICES=0 llama-bench -ngl 99
+ok 'of two the one that says more' on_radeon '--backend hip-hipblaslt --build 2025-09' \
+	ROCBLAS_USE_HIPBLASLT=1 HIP_VISIBLE_DEVICES=0 llama-bench -ngl 99 --build 2025-09
+ok 'what is said behind goes before it' on_radeon '--backend vulkan' HIP_VISIBLE_DEVICES=0 llama-bench -ngl 99 --backend vulkan
+ok 'the backend by -dev' on_radeon '--backend hip' llama-bench -ngl 99 -dev ROCm0
 tier() { # GB: a tier of HiCache that holds 8192 tokens of Llama 3.1 8B, which take 1.07 GB
 	"$OFFSIM" predict --machine server-h100 --model llama-3.1-8b --prompt 4096 --depth 4096 -- \
 		python3 -m sglang.launch_server --enable-hierarchical-cache --hicache-size "$1" 2>&1

@@ -88,6 +88,18 @@ memory_of_chip() { # what is soldered to a chip sold with no other needs no word
 		[ "$(field cpu predicted)" = "$(field chip predicted)" ] && [ "$(field beside predicted)" = "$(field same predicted)" ]
 }
 
+backends() { # by what the remark behind the flags says; of others that are no GPU's nothing
+	for mark in '' hip vulkan rocm vulkan-amdvlk amx; do
+		echo "m$mark,g,llama.cpp,2026-03,llama-2-7b,q4_0,radeon-8060s,unified,ryzen-ai-max-395,1,lpddr5x-8000,215,measured,128,,,-ngl 99${mark:+ ; backend $mark},,1,512,,0,prefill_tok_s,100,A,"
+	done | corpus
+	for id in m mhip mvulkan mrocm mvulkan-amdvlk mamx; do
+		[ "$(field $id status)" = ok ] || { field $id reason; return 1; }
+	done
+	[ "$(field mhip predicted)" = "$(field mrocm predicted)" ] && [ "$(field m predicted)" = "$(field mvulkan predicted)" ] &&
+		[ "$(field m predicted)" = "$(field mamx predicted)" ] &&
+		[ "$(printf '%s\n' "$(field mhip predicted)" "$(field mvulkan predicted)" "$(field mvulkan-amdvlk predicted)" | sort -u | wc -l)" -eq 3 ]
+}
+
 drives() { # by rate, by part, by words, or only that there is one
 	{
 		row rate none '' epyc-9355 1 ddr5-6400x12 '' nvme@7
@@ -231,4 +243,5 @@ ok 'tokens of all streams of a sharded model' streams
 ok 'shares of layers' shares
 ok 'registered modules' registered
 ok 'what is not run says why' not_run
+ok 'backends of GPUs' backends
 finish

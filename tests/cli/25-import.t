@@ -136,4 +136,14 @@ ok 'a file of something else' refuses 'README.md: not the output of' calibrate -
 ok 'kernels of a profile' bad_kernels
 ok 'no half profile' nothing_half
 ok 'help has an example' sh -c '"$1" calibrate --from x --help | grep -q "^example: offsim calibrate --from"' - "$OFFSIM"
+by_backend() { # what llama-bench ran on is what is predicted
+	for backend in ROCm Vulkan Vulkan,BLAS; do
+		printf '| model | size | params | backend | ngl | fa | test | t/s |\n| - | -: | -: | - | -: | -: | -: | -: |\n| llama 7B Q4_0 | 3.56 GiB | 6.74 B | %s | 99 | 1 | tg128 | 50.00 ± 0.01 |\n' $backend >"$tmp/$backend.md"
+		"$OFFSIM" validate "$tmp/$backend.md" --machine strix-halo --model llama-2-7b --json >"$tmp/$backend.json" || return 1
+		sed -n 's/^ *"predicted": \(.*\),$/\1/p' "$tmp/$backend.json" >"$tmp/$backend"
+	done
+	awk -v hip="$(cat "$tmp/ROCm")" -v vulkan="$(cat "$tmp/Vulkan")" 'BEGIN { exit !(hip > 30 && vulkan > 1.03 * hip) }' &&
+		cmp "$tmp/Vulkan" "$tmp/Vulkan,BLAS"
+}
+ok 'the backend of a test' by_backend
 finish

@@ -263,6 +263,8 @@ ok '17: 128 GB that hold it, and 32 that do not' between 0.6 "$(serves dgx-spark
 ok '17: nothing that offloads gives 10' between 7.5 "$(serves dual-xeon6454s-rtx4090)" 10
 least() { one 17 decode_tok_s model=gpt-oss-120b quant=mxfp4 "$@"; }
 ok '17: gpt-oss-120b, DGX Spark: published 58.72' between 0.8 "$(least machine=dgx-spark) / 58.72" 1.2
+ok '17: Strix Halo by Vulkan: published 57' between 0.8 "$(least machine=strix-halo) / 57" 1.2
+ok '17: by HIP: published 52' between 0.8 "$(least machine=strix-halo flags.backend=hip) / 52" 1.2
 ok '17: RTX 4090 with offload against that: three fifths' between 0.53 "$(least flags.ngl=99 flags.n-cpu-moe=26) / $(least machine=dgx-spark)" 0.68
 
 # 18: of what the bytes allow, two thirds

@@ -548,7 +548,7 @@ START_TEST(cards_reach_different_shares)
 }
 END_TEST
 
-/* Vulkan's and Metal's products of experts until August 2025. */
+/* Vulkan's products of experts until August 2025. */
 START_TEST(radeons_had_slow_products_of_experts)
 {
 	static const char text[] = "model: %s\nquant: q4_0\nmachine: {gpu0: rx-6900-xt, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}}\n"
@@ -600,14 +600,18 @@ static double hybrid(const char *engine, const char *flags, const char *sets)
 	return decode_of("qwen3.5-35b-a3b", engine, flags, sets);
 }
 
-/* Turing had none until August 2026, AMD has none: its launches are bare behind experts on the CPU. */
+/* Turing had none until August 2026, AMD by HIP until May, by Vulkan it has none: launches are bare behind experts on the CPU. */
 START_TEST(cards_without_graphs)
 {
 	static const char turing[] = "machine.gpu0=titan-rtx", amd[] = "machine.gpu0=rx-7900-xtx";
 	double layer_s = (1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", turing) - 1 / decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", turing)) / 48;
 
 	ck_assert_msg(layer_s > 40e-6 && layer_s < 100e-6, "%g", layer_s);
-	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", amd), decode("llama.cpp", "-ngl 99 -cmoe --build 2025-12", amd), 1e-12);
+	layer_s = (1 / decode("llama.cpp", "-ngl 99 -cmoe --backend hip --build 2026-04", amd) -
+			  1 / decode("llama.cpp", "-ngl 99 -cmoe --backend hip --build 2026-05", amd)) / 48;
+	ck_assert_msg(layer_s > 20e-6 && layer_s < 100e-6, "%g", layer_s);
+	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --backend vulkan --build 2026-08", amd),
+		decode("llama.cpp", "-ngl 99 -cmoe --backend vulkan --build 2026-02", amd), 1e-12);
 	assert_close(decode("llama.cpp", "-ngl 99 -cmoe --build 2026-07", NULL), decode("llama.cpp", "-ngl 99 -cmoe --build 2026-08", NULL), 1e-12);
 }
 END_TEST
@@ -863,7 +867,83 @@ START_TEST(kernels_of_512_bits_want_vnni)
 }
 END_TEST
 
-TEST_MAIN("llama-family", cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, there_were_no_graphs_at_first, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, a_prompt_passes_recurrent_layers_token_by_token, ollama_without_layers_leaves_the_gpu_alone, ollama_deals_whole_layers,
+static struct result on_card(const char *model, const char *card, const char *engine, const char *flags)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%s\nmachine: {%s}\nengine: %s\nworkload: {prompt: 509, generate: 9}\nflags: %s\n", model, card,
+		engine, flags);
+	return run(text, NULL, false);
+}
+
+#define STRIX "from: strix-halo"
+#define XTX "gpu0: rx-7900-xtx, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}"
+#define RTX "gpu0: rtx-4090, cpu0: ryzen-9-7950x, ram: {capacity: 96GiB, bandwidth: 70GB/s}"
+#define LLAMA "model: llama-2-7b\nquant: q4_0"
+
+/* On a Radeon 8060S, kyuz0/amd-strix-halo-toolboxes: Vulkan decodes faster, by more where kernels are small; HIP has prompts
+   in bfloat16 four times as fast, and was slow without hipBLASLt until October 2025; AMD's own Vulkan driver lost its products in
+   February 2026. */
+START_TEST(backends_differ)
+{
+	static const char bf16[] = "model: gemma-3-27b\nquant: bf16", small[] = "model: qwen3-30b-a3b\nquant: q4_k_m";
+	const char *const hip = "-ngl 99 -fa on --build 2026-03 --backend hip", *const vulkan = "-ngl 99 -fa on --build 2026-03 --backend vulkan";
+	double dense[2] = {on_card(LLAMA, STRIX, "llama.cpp", vulkan).value[RESULT_DECODE_TOK_S],
+		on_card(LLAMA, STRIX, "llama.cpp", hip).value[RESULT_DECODE_TOK_S]};
+	double experts[2] = {on_card(small, STRIX, "llama.cpp", vulkan).value[RESULT_DECODE_TOK_S],
+		on_card(small, STRIX, "llama.cpp", hip).value[RESULT_DECODE_TOK_S]};
+	ck_assert_msg(dense[0] > 1.05 * dense[1] && dense[0] < 1.15 * dense[1], "%g and %g", dense[0], dense[1]);
+	ck_assert_msg(experts[0] > 1.1 * experts[1] && experts[0] < 1.35 * experts[1], "%g and %g", experts[0], experts[1]);
+	double prompt[2] = {on_card(bf16, STRIX, "llama.cpp", hip).value[RESULT_PREFILL_TOK_S],
+		on_card(bf16, STRIX, "llama.cpp", vulkan).value[RESULT_PREFILL_TOK_S]};
+	ck_assert_msg(prompt[0] > 3 * prompt[1] && prompt[0] < 6 * prompt[1], "%g and %g", prompt[0], prompt[1]);
+
+	double then[3][2];
+	static const char *const build[] = {"2025-09", "2025-10", "2026-01"};
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < 2; k++) {
+			char flags[128];
+			snprintf(flags, sizeof(flags), "-ngl 99 -fa on --build %s --backend hip%s", build[i], k ? "-hipblaslt" : "");
+			then[i][k] = on_card(LLAMA, STRIX, "llama.cpp", flags).value[RESULT_PREFILL_TOK_S];
+		}
+	ck_assert_msg(then[0][1] > 2 * then[0][0] && then[0][1] < 4 * then[0][0], "%g and %g", then[0][0], then[0][1]);
+	assert_close(then[1][0], then[1][1], 1e-12);
+	assert_close(then[2][0], then[2][1], 1e-12);
+	ck_assert_msg(then[2][0] > 1.2 * then[1][0] && then[2][0] < 1.6 * then[1][0], "%g and %g", then[1][0], then[2][0]);
+
+	double amdvlk = on_card(LLAMA, STRIX, "llama.cpp", "-ngl 99 --build 2026-02 --backend vulkan-amdvlk").value[RESULT_PREFILL_TOK_S];
+	double before = on_card(LLAMA, STRIX, "llama.cpp", "-ngl 99 --build 2026-01 --backend vulkan-amdvlk").value[RESULT_PREFILL_TOK_S];
+	ck_assert_msg(before > 3 * amdvlk && before < 6 * amdvlk, "%g and %g", before, amdvlk);
+}
+END_TEST
+
+static void same_backend(const char *card, const char *engine, const char *flags, const char *backend)
+{
+	char said[256];
+
+	snprintf(said, sizeof(said), "%s --backend %s", flags, backend);
+	assert_close(on_card(LLAMA, card, engine, flags).value[RESULT_DECODE_TOK_S],
+		on_card(LLAMA, card, engine, said).value[RESULT_DECODE_TOK_S], 1e-12);
+}
+
+/* By card and month; Ollama brings ROCm, which does not know every card; a device's name says it, too. */
+START_TEST(a_backend_is_usual)
+{
+	same_backend(RTX, "llama.cpp", "-ngl 99", "cuda");
+	same_backend(XTX, "llama.cpp", "-ngl 99", "vulkan");
+	same_backend(XTX, "llama.cpp", "-ngl 99 --build 2024-12", "hip");
+	same_backend(XTX, "ollama", "--num_gpu 99", "hip");
+	same_backend(STRIX, "ollama", "--num_gpu 99", "vulkan");
+	assert_close(on_card(LLAMA, XTX, "llama.cpp", "-ngl 99 -dev ROCm0").value[RESULT_DECODE_TOK_S],
+		on_card(LLAMA, XTX, "llama.cpp", "-ngl 99 --backend hip").value[RESULT_DECODE_TOK_S], 1e-12);
+	/* Its llama.cpp is of two months before. */
+	const char *const flags[] = {"--num_gpu 99 -fa on --backend hip --build 2026-01", "--num_gpu 99 -fa on --backend hip --build 2026-02"};
+	double late = on_card(LLAMA, STRIX, "ollama", flags[1]).value[RESULT_PREFILL_TOK_S] / on_card(LLAMA, STRIX, "ollama", flags[0]).value[RESULT_PREFILL_TOK_S];
+	ck_assert_msg(late > 1.2 && late < 1.6, "%g", late);
+}
+END_TEST
+
+TEST_MAIN("llama-family", backends_differ, a_backend_is_usual, cards_without_graphs, small_kernels_were_not_always_fused, slow_cores_are_not_counted, there_were_no_graphs_at_first, sockets_want_a_policy, recurrent_state_was_slow_on_a_cpu, a_prompt_passes_recurrent_layers_token_by_token, ollama_without_layers_leaves_the_gpu_alone, ollama_deals_whole_layers,
 	ktransformers_copies_experts_to_the_sockets, ktransformers_divides_the_cache, quantised_keys_alone, ik_streams_experts_late, what_is_laid_out_for_the_cpu_stays_there, fewer_experts_are_faster,
 	wrappers_are_llamacpp, graphs_help_where_experts_are_on_the_cpu, ktransformers_overlaps_a_layers_sides,
 	ktransformers_brings_experts_layer_by_layer, rows_from_which_weights_cross_can_be_said,

@@ -1,6 +1,7 @@
 /* A CPU's kernels: which row of which table counts, what a team of threads reaches, and the laws of cost_cpu.h. */
 #include "sim/exec/cost_cpu.h"
 
+#include "base/datadir.h"
 #include "base/yaml.h"
 #include "sim/exec/platform.h"
 #include "tests/test.h"
@@ -148,6 +149,59 @@ START_TEST(cards_whose_integers_are_apart)
 }
 END_TEST
 
+static struct cost *cost_by(const struct hw_machine *m, const char *backend, const char *build)
+{
+	struct cost_backend by = {.name = backend};
+	struct cost *c;
+	struct err err = {0};
+
+	snprintf(by.build, sizeof(by.build), "%s", build);
+	assert_ok(cost_load_by("llama.cpp", &by, m, &arena, &c, &err), err);
+	return c;
+}
+
+/* What a backend says goes before what the group says, the earliest month that is yet to come before that, and what both do not
+   say is of the one that it is like. */
+START_TEST(backends_lie_over_one_another)
+{
+	const struct hw_machine *m = machine("cores: 16}, gpu0: {part: radeon-8060s");
+	struct cost *cuda = cost(machine("cores: 16}, gpu0: {part: rtx-4090")), *hip = cost_by(m, "hip", "2026-08"), *vulkan = cost_by(m, "vulkan", "2026-08");
+
+	ck_assert_double_gt(hw_num_value(&hip->gpu_kernel_s), hw_num_value(&cuda->gpu_kernel_s));
+	ck_assert_double_lt(hw_num_value(&vulkan->gpu_kernel_s), hw_num_value(&hip->gpu_kernel_s));
+	assert_close(hw_num_value(&hip->gpu_launch_s), hw_num_value(&cuda->gpu_launch_s), 0);
+	static const char *const month[] = {"2025-09", "2025-11", "2026-02", "2026-04", "2026-08"};
+	for (size_t i = 0; i + 1 < ARRAY_LEN(month); i++) {
+		struct cost *then = cost_by(m, "hip", month[i]), *next = cost_by(m, "hip", month[i + 1]);
+		ck_assert_double_le(hw_num_value(&then->gpu_multiply[COST_8BIT]), hw_num_value(&next->gpu_multiply[COST_8BIT]));
+		ck_assert_double_le(hw_num_value(&then->gpu_attention_many), hw_num_value(&next->gpu_attention_many));
+	}
+	ck_assert_double_gt(hw_num_value(&cost_by(m, "hip-hipblaslt", "2025-09")->gpu_multiply[COST_8BIT]),
+		2 * hw_num_value(&cost_by(m, "hip", "2025-09")->gpu_multiply[COST_8BIT]));
+	assert_close(hw_num_value(&cost_by(m, "hip-hipblaslt", "2025-09")->gpu_kernel_s), hw_num_value(&cost_by(m, "hip", "2025-09")->gpu_kernel_s), 0);
+	assert_close(hw_num_value(&cost_by(m, "auto", "2026-08")->gpu_kernel_s), hw_num_value(&vulkan->gpu_kernel_s), 0);
+}
+END_TEST
+
+/* The first month that is later than a build goes before the others. */
+START_TEST(months_of_backends_are_in_order)
+{
+	const char *dir;
+	struct err err = {0};
+	struct yaml_node *root;
+
+	assert_ok(datadir_find(&arena, &dir, &err), err);
+	assert_ok(yaml_read_file(arena_printf(&arena, "%s/hw/kernels/llama.cpp.yaml", dir), &arena, &root, &err), err);
+	for (const struct yaml_node *b = yaml_get(yaml_get(root, "gpu"), "backends")->child; b; b = b->next) {
+		const struct yaml_node *before = yaml_get(b, "before");
+		for (const struct yaml_node *era = before ? before->child : NULL; era; era = era->next) {
+			ck_assert_msg(strlen(era->key) == 7 && era->key[4] == '-', "%s", era->key);
+			ck_assert_msg(!era->next || strcmp(era->key, era->next->key) < 0, "%s: %s", b->key, era->key);
+		}
+	}
+}
+END_TEST
+
 /* Metal takes several times as long from one kernel to the next, and has no graphs that could make it less. */
 START_TEST(cards_with_slow_launches)
 {
@@ -158,6 +212,25 @@ START_TEST(cards_with_slow_launches)
 	ck_assert_double_gt(hw_num_value(&apple->gpu_early_kernel_s), hw_num_value(&apple->gpu_kernel_s));
 	ck_assert_double_gt(apple->gpu_kernel_s.spread, 0);
 	ck_assert_str_eq(apple->gpu_graphs_from, "never");
+}
+END_TEST
+
+static void refused_by(const char *card, const char *backend, const char *want)
+{
+	struct cost_backend by = {.name = backend, .build = "2026-08"};
+	struct cost *c;
+	struct err err = {0};
+
+	ck_assert_int_eq(cost_load_by("llama.cpp", &by, machine(arena_printf(&arena, "cores: 16}, gpu0: {part: %s", card)), &arena, &c, &err), -1);
+	assert_err(err, ERR_INPUT, want);
+}
+
+START_TEST(backends_that_a_card_does_not_have)
+{
+	refused_by("radeon-8060s", "vulcan", "unknown backend 'vulcan'; did you mean 'vulkan'?");
+	refused_by("radeon-8060s", "openvino", "unknown backend 'openvino'; known: auto, cuda, metal, hip, hip-hipblaslt, vulkan, vulkan-amdvlk");
+	refused_by("radeon-8060s", "cuda", "no backend 'cuda' on radeon-8060s: it has vulkan, hip");
+	refused_by("rtx-4090", "hip-hipblaslt", "no backend 'hip-hipblaslt' on rtx-4090: it has cuda, vulkan");
 }
 END_TEST
 
@@ -547,7 +620,7 @@ START_TEST(numbers_and_their_copy)
 }
 END_TEST
 
-TEST_MAIN("cost", a_machine_s_own_rates_come_first,
+TEST_MAIN("cost", backends_lie_over_one_another, months_of_backends_are_in_order, backends_that_a_card_does_not_have, a_machine_s_own_rates_come_first,
 	own_rates_make_up_for_a_clock_nobody_knows, types_without_a_row_follow_their_class, classes, names_that_nobody_knows,
 	cards_that_read_quantised_weights_slower, cards_whose_integers_are_apart, cards_with_slow_launches, a_team,
 	a_hybrid_team, products_of_many_rows_on_two_sockets, sockets, a_product, few_rows_together, more_rows_take_no_less, few_rows_of_an_expert_are_not_repacked,
