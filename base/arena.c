@@ -123,8 +123,9 @@ void arena_rewind(struct arena *a, struct arena_mark mark)
 	}
 	if (mark.used > a->head->used)
 		BUG("arena_rewind forwards");
+	/* No further than was used: what is behind is poisoned, and may be large. */
+	POISON(a->head->data + mark.used, a->head->used - mark.used);
 	a->head->used = mark.used;
-	POISON(a->head->data + mark.used, a->head->cap - mark.used);
 }
 
 _Noreturn static void out_of_memory(struct arena *a)

@@ -569,16 +569,16 @@ START_TEST(every_part_is_a_machine)
 	static const enum hw_part_kind kinds[] = {HW_PART_GPU, HW_PART_CPU};
 	size_t rows = 0;
 
+	setup();
 	for (int k = 0; k < 2; k++) {
-		struct profile whole;
+		struct profile whole = {.a = &a};
 		const struct yaml_node *all;
 		struct err err;
-		setup();
-		whole = (struct profile){.a = &a};
 		assert_ok(profile_parts(&whole, kinds[k], &all, &err), err);
 		for (const struct yaml_node *part = all->child; part; part = part->next) {
 			if (part->kind == YAML_SCALAR)
 				continue;
+			struct arena_mark mark = arena_mark(&a);
 			const char *device = kinds[k] == HW_PART_GPU ? "gpu0" : "cpu0";
 			struct hw_machine *m = inline_machine(arena_printf(&a,
 				"%s: %s\nram: {capacity: 2TiB, bandwidth: 70GB/s}\n", device, part->key));
@@ -590,6 +590,7 @@ START_TEST(every_part_is_a_machine)
 			if (yaml_get(part, "family"))
 				check_row(m, part, kinds[k]);
 			rows += yaml_get(part, "family") != NULL;
+			arena_rewind(&a, mark);
 		}
 	}
 	ck_assert_uint_gt(rows, 1000);
