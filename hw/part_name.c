@@ -21,17 +21,24 @@ static char *find_word(char *text, const char *word)
 	return NULL;
 }
 
-/* Every one of them; what was put in is not looked at again. */
+/* Every one of them, in one pass: what was put in is not looked at again. */
 static char *replace_words(struct arena *a, char *text, const char *word, const char *by)
 {
-	size_t done = 0;
+	size_t len = strlen(word), by_len = strlen(by), n = 0;
 
-	for (char *at; (at = find_word(text + done, word));) {
-		size_t before = (size_t)(at - text);
-		text = arena_printf(a, "%.*s%s%s", (int)before, text, by, at + strlen(word));
-		done = before + strlen(by);
+	for (char *at = text; (at = find_word(at, word)); at += len)
+		n++;
+	if (!n)
+		return text;
+	char *out = arena_alloc(a, strlen(text) + n * by_len + 1), *to = out, *from = text;
+	for (char *at; (at = find_word(from, word)); from = at + len) {
+		memcpy(to, from, (size_t)(at - from));
+		to += at - from;
+		memcpy(to, by, by_len);
+		to += by_len;
 	}
-	return text;
+	memcpy(to, from, strlen(from) + 1);
+	return out;
 }
 
 static char *to_lower(struct arena *a, const char *text)

@@ -27,6 +27,9 @@ static const struct {
 	{"-bnb-4bit", "nf4"},
 };
 
+/* Of a file (NAME_MAX), and more than a hub's "owner/name" has: what is longer is none. */
+#define MAX_NAME_BYTES 255
+
 /* Endings that do not make another model of it: who tuned it, when, with what matrix. */
 static const char *const decorations[] = {"instruct", "chat", "it", "hf", "gguf", "base", "thinking", "preview", "mix", "i1",
 	"imat", "imatrix", "exl2", "exl3", "qat", "ud", "fp16", "bf16"};
@@ -149,6 +152,10 @@ int file_name_read(const char *text, struct arena *a, struct file_name *out, str
 		*c = (char)tolower((unsigned char)*c);
 	recipe = strstr(name, "ubergarm") != NULL;
 	name = last_part(name);
+	if (strlen(name) > MAX_NAME_BYTES) {
+		out->said = name;
+		return 0;
+	}
 	cut_ending(name, ".gguf");
 	cut_part(name);
 	cut_ending(name, "-gguf");

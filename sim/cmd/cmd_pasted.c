@@ -14,6 +14,7 @@
 #include "sim/cmd/cmd_scenario.h"
 
 #define COMMAND_LINE "command line"
+#define NOTHING_PASTED "no command line behind '--'"
 
 const char pasted_usage[] =
 	"      --machine M      a name from 'offsim hw list' or a path\n"
@@ -40,22 +41,7 @@ static const struct engine_ops *engine_of_call(const char *text)
 	return first;
 }
 
-/* A text that grows; what it is made into is the arena's. */
-struct text {
-	VEC(char);
-	struct arena *arena;
-};
-
-static void append(struct text *t, const char *s)
-{
-	size_t len = strlen(s);
-
-	VEC_RESERVE(t, t->arena, t->n + len + 1);
-	memcpy(t->at + t->n, s, len + 1);
-	t->n += len;
-}
-
-static void append_blanks(struct text *t, size_t n)
+static void append_blanks(struct pasted_text *t, size_t n)
 {
 	VEC_RESERVE(t, t->arena, t->n + n + 1);
 	memset(t->at + t->n, ' ', n);
@@ -103,9 +89,9 @@ static char *flags_text(struct pasted *p, int argc, char **argv, unsigned dialec
 		{"--tokens", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
 		{"-n", DIALECT_DS4_BENCH, offsetof(struct pasted, generate)},
 	};
-	struct text text = {.arena = &p->arena};
+	struct pasted_text text = {.arena = &p->arena};
 
-	append(&text, "");
+	pasted_append(&text, "");
 	for (int i = 0; i < argc; i++) {
 		const char **field = NULL, *value = NULL;
 		size_t blanks = strlen(pasted_quoted(&p->arena, argv[i])) + 1;
@@ -131,8 +117,8 @@ static char *flags_text(struct pasted *p, int argc, char **argv, unsigned dialec
 			append_blanks(&text, blanks);
 			continue;
 		}
-		append(&text, pasted_quoted(&p->arena, argv[i]));
-		append(&text, " ");
+		pasted_append(&text, pasted_quoted(&p->arena, argv[i]));
+		pasted_append(&text, " ");
 	}
 	return text.at;
 }
@@ -408,8 +394,8 @@ static int take_program(struct pasted *p, struct pasted_front *front, struct typ
 	const char *in_front = pasted_front_flags(front, e, argv, argc, &p->arena);
 	t->engine = e->name;
 	t->machine = machine_text(p, front);
-	if (front->passed_over)
-		fprintf(stderr, "offsim: note: in front of the program, without influence here: %s\n", front->passed_over);
+	if (front->passed_over.n)
+		fprintf(stderr, "offsim: note: in front of the program, without influence here: %s\n", front->passed_over.at);
 	if ((status = refuse_several(p, g, argv, argc)) >= 0)
 		return status;
 	for (int i = 0; i < n; i++)
@@ -442,16 +428,18 @@ static int take_program(struct pasted *p, struct pasted_front *front, struct typ
 int pasted_load(struct pasted *p)
 {
 	struct typed t = {.machine = yaml_word(&p->arena, p->machine), .col = 1};
-	struct text call = {.arena = &p->arena};
+	struct pasted_text call = {.arena = &p->arena};
 	struct pasted_front front;
 	struct err err = {0};
 	int status = -1;
 
 	cut_words(p);
+	if (!p->argc)
+		return cmd_usage_error(p->command, NOTHING_PASTED);
 	pasted_front(p->argv, p->argc, &front, &p->arena);
 	for (int i = 0; i < p->argc; i++) {
-		append(&call, i ? " " : "");
-		append(&call, p->argv[i]);
+		pasted_append(&call, i ? " " : "");
+		pasted_append(&call, p->argv[i]);
 	}
 	const struct engine_ops *called = front.n ? NULL : engine_of_call(call.at);
 	if (called) {
@@ -549,7 +537,7 @@ int pasted_parse(struct pasted *p, int argc, char **argv, void (*usage)(void))
 	if (status < 0 && !p->machine)
 		status = cmd_usage_error(argv[0], "which machine? --machine M");
 	if (status < 0 && optind == argc)
-		status = cmd_usage_error(argv[0], "no command line behind '--'");
+		status = cmd_usage_error(argv[0], NOTHING_PASTED);
 	if (status >= 0) {
 		pasted_release(p);
 		return status;

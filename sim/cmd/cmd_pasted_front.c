@@ -234,13 +234,24 @@ static const struct launcher *find_launcher(char **argv, int argc, struct arena 
 	return NULL;
 }
 
+void pasted_append(struct pasted_text *t, const char *s)
+{
+	size_t len = strlen(s);
+
+	VEC_RESERVE(t, t->arena, t->n + len + 1);
+	memcpy(t->at + t->n, s, len + 1);
+	t->n += len;
+}
+
 static const char *join(char **argv, int argc, struct arena *a)
 {
-	const char *text = "";
+	struct pasted_text text = {.arena = a};
 
-	for (int i = 0; i < argc; i++)
-		text = arena_printf(a, "%s%s%s", text, i ? " " : "", pasted_quoted(a, argv[i]));
-	return text;
+	for (int i = 0; i < argc; i++) {
+		pasted_append(&text, i ? " " : "");
+		pasted_append(&text, pasted_quoted(a, argv[i]));
+	}
+	return text.n ? text.at : "";
 }
 
 /* "docker run OPTIONS IMAGE WORDS": the words, as far as they are all it takes. */
@@ -263,9 +274,10 @@ static const char *read_container(char **argv, int argc, struct arena *a)
 	return join(argv + i + 1, argc - i - 1, a);
 }
 
-static void pass_over(struct pasted_front *front, const char *text, struct arena *a)
+static void pass_over(struct pasted_front *front, const char *text)
 {
-	front->passed_over = front->passed_over ? arena_printf(a, "%s, %s", front->passed_over, text) : text;
+	pasted_append(&front->passed_over, front->passed_over.n ? ", " : "");
+	pasted_append(&front->passed_over, text);
 }
 
 static bool is_container(char **argv, int argc, struct arena *a)
@@ -282,7 +294,7 @@ void pasted_front(char **argv, int argc, struct pasted_front *front, struct aren
 	const char *value;
 	int i = 0, n;
 
-	*front = (struct pasted_front){0};
+	*front = (struct pasted_front){.passed_over.arena = a};
 	while (i < argc) {
 		if ((value = assigned(argv[i]))) {
 			struct pasted_variable v = {arena_strndup(a, argv[i], (size_t)(value - 1 - argv[i])), value};
@@ -296,7 +308,7 @@ void pasted_front(char **argv, int argc, struct pasted_front *front, struct aren
 		} else if ((l = find_launcher(argv + i, argc - i, a))) {
 			n = read_launcher(l, argv + i, argc - i);
 			if (l->felt)
-				pass_over(front, join(argv + i, n, a), a);
+				pass_over(front, join(argv + i, n, a));
 		} else if (strcmp(argv[i], "$") == 0 || strcmp(argv[i], "#") == 0) {
 			n = 1; /* of a shell that was pasted with it */
 		} else {
@@ -355,7 +367,8 @@ static const char *backend_of(const struct pasted_variable *v)
 
 const char *pasted_front_flags(struct pasted_front *front, const struct engine_ops *e, char **argv, int argc, struct arena *a)
 {
-	const char *flags = "", *reached = NULL;
+	struct pasted_text flags = {.arena = a};
+	const char *reached = NULL;
 	bool binds = engine_knows_flag(e, "one-socket", a);
 
 	for (size_t i = 0; i < front->variables.n; i++) {
@@ -372,20 +385,20 @@ const char *pasted_front_flags(struct pasted_front *front, const struct engine_o
 			const char *flag = flag_with(variables[k].flag, v->value, a);
 			const char *own = arena_strndup(a, flag, strcspn(flag, " "));
 			if (!(variables[k].is_switch && strcmp(v->value, "0") == 0) && !says(e, argv, argc, own))
-				flags = arena_printf(a, "%s %s", flags, flag);
+				pasted_append(&flags, arena_printf(a, " %s", flag));
 		}
 		if (!felt)
-			pass_over(front, arena_printf(a, "%s=%s", v->name, v->value), a);
+			pass_over(front, arena_printf(a, "%s=%s", v->name, v->value));
 	}
 	if (reached && !says(e, argv, argc, "--backend"))
-		flags = arena_printf(a, "%s --backend %s", flags, reached);
+		pasted_append(&flags, arena_printf(a, " --backend %s", reached));
 	if (binds && front->interleaved && !says(e, argv, argc, "--numa"))
-		flags = arena_printf(a, "%s --numa numactl", flags);
+		pasted_append(&flags, " --numa numactl");
 	else if (binds && front->one_socket && !front->interleaved)
-		flags = arena_printf(a, "%s --one-socket", flags);
+		pasted_append(&flags, " --one-socket");
 	else if (front->numactl && !(binds && front->interleaved))
-		pass_over(front, "numactl", a);
-	return flags;
+		pass_over(front, "numactl");
+	return flags.n ? flags.at : "";
 }
 
 /* "0,1": how many there are, each below n_gpus; -1: it cannot be told. Others than the first only where all are `alike`: which
@@ -427,7 +440,7 @@ int pasted_front_gpus(struct pasted_front *front, const struct hw_machine *m, st
 			continue;
 		int n = count_gpus(v->value, n_gpus, alike);
 		if (n < 0 || (n == n_gpus && !backend_of(v)))
-			pass_over(front, arena_printf(a, "%s=%s", v->name, v->value), a);
+			pass_over(front, arena_printf(a, "%s=%s", v->name, v->value));
 		else if (n < left)
 			left = n;
 	}

@@ -18,18 +18,25 @@ struct pasted_variable {
 	const char *name, *value;
 };
 
+/* A text that grows; `at` is NULL while it is empty. */
+struct pasted_text {
+	VEC(char);
+	struct arena *arena;
+};
+
 struct pasted_front {
 	int n; /* words */
 	struct {
 		VEC(struct pasted_variable);
 	} variables;
-	const char *passed_over; /* words that say nothing to anybody here; NULL: none */
+	struct pasted_text passed_over; /* words that say nothing to anybody here; empty: none */
 	const char *numactl;     /* the word itself; NULL: not there */
 	bool one_socket;         /* threads and memory on one socket */
 	bool interleaved;        /* pages of all sockets in turn, whatever the program's --numa does with threads */
 	const char *instead;     /* what to paste in place of all of it: a container is no program; NULL: nothing */
 };
 
+void pasted_append(struct pasted_text *t, const char *s);
 void pasted_front(char **argv, int argc, struct pasted_front *front, struct arena *a);
 /* What of it the engine feels that its own words do not say already; `argv` are those. The rest goes to front->passed_over. */
 const char *pasted_front_flags(struct pasted_front *front, const struct engine_ops *e, char **argv, int argc, struct arena *a);

@@ -113,7 +113,7 @@ static int read_name(struct pasted *p, const char **quant, struct err *err)
 	}
 	if (!f.model) {
 		card_find(f.said, &p->arena, &path, err);
-		return err_prefix(err, "command line: '%s' is not here (--model NAME says what it is)", p->named);
+		return err_prefix(err, "command line: '%.200s' is not here (--model NAME says what it is)", p->named);
 	}
 	p->model = f.model;
 	p->by_name = true;

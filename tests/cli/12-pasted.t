@@ -423,6 +423,19 @@ ok 'a name of 100000 letters' briefly 2 --machine "$(printf '%100000s' x)" --mod
 ok 'a command of 90000 words' briefly 2 --machine desktop-rtx4090-ddr5 --model llama-2-13b -- llama-server $words
 ok 'a call with a list of 200000' briefly 0 --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant q8_0 \
 	-- "$call" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "$list" "])"
+vars=$(awk 'BEGIN { while (i++ < 25000) printf "A=1 " }')
+long=$(awk 'BEGIN { while (i++ < 11000) printf "-instruct" }')
+ok '25000 variables in front' briefly 0 --machine desktop-rtx4090-ddr5 --model llama-2-13b --quant q8_0 -- "$vars llama-server"
+ok 'a container of 25000 words' briefly 2 --machine desktop-rtx4090-ddr5 --model llama-2-13b -- "docker run image $vars"
+ok 'a file whose name is longer than one can be' briefly 2 --machine desktop-rtx4090-ddr5 -- "llama-server -m x$long"
+nothing() { # a command of no word
+	fails 2 "$OFFSIM" predict --machine desktop-rtx4090-ddr5 --model llama-2-13b -- "$1" >"$tmp/out" 2>&1
+	grep -qF "no command line behind '--'" "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+ok 'blanks are no command' nothing '  '
+ok 'nor is a line that goes on' nothing "\\
+"
+ok 'nor a comment' nothing '# llama-server'
 batch() {
 	"$OFFSIM" predict --machine desktop-rtx4090-ddr5 --model llama-2-13b --batch "$1" -- llama-server 2>&1 |
 		grep -qF "command line: batch: '$1' is not a whole number"

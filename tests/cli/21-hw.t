@@ -46,6 +46,27 @@ rate() { # MACHINE ENGINE: tokens a second
 	sed -n 's/.*"decode_tok_s": \([0-9.e+]*\).*/\1/p' "$tmp/rate.json" | head -n 1
 }
 
+one_name_each() { # no name of a part has other than these characters, nor is written with the letters and digits of another
+	for kind in gpu cpu; do
+		"$OFFSIM" hw list --parts "$kind" | awk '
+			$1 !~ /^[a-z0-9][a-z0-9+.-]*[a-z0-9+]$/ { print; bad = 1 }
+			{ key = $1; gsub(/[^a-z0-9]/, "", key); if (key in seen) { print seen[key], $1; bad = 1 } seen[key] = $1 }
+			END { exit bad }' || return 1
+	done
+}
+
+short_name() { # NAME PART: of a processor
+	printf "cpu0: '%s'\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n" "$1" >"$tmp/m.yaml"
+	"$OFFSIM" hw show "$tmp/m.yaml" | grep -qF "part $2,"
+}
+
+long_name() { # looked for in time and memory that grow with it, not with its square
+	awk 'BEGIN { printf "gpu0: \""; while (i++ < 30000) printf "(r)"; print "\"\nram: {capacity: 64GiB, bandwidth: 70GB/s}" }' >"$tmp/m.yaml"
+	case $OFFSIM in */asan/* | */tsan/*) ulimit() { :; } ;; esac
+	(ulimit -v 1000000 2>/dev/null; exec timeout 20 "$OFFSIM" hw show "$tmp/m.yaml") >"$tmp/shown" 2>&1
+	[ $? -eq 2 ] && grep -q 'unknown gpu part' "$tmp/shown" || { cut -c1-200 "$tmp/shown"; return 1; }
+}
+
 no_private_sources() { # what a number cites is public
 	! grep -rnE 'source: *"?/' hw/parts hw/machines
 }
@@ -95,6 +116,9 @@ printf 'gpu0: rtx-4900\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n' >"$tmp/bad.
 ok 'each machine of the list can be shown' first_word
 ok 'parts are listed, and make machines' parts
 ok 'a part of each family runs, below its bound' families
+ok 'names of parts are apart' one_name_each
+ok 'a processor by the end of its name' short_name i5-1135G7 core-i5-1135g7
+ok 'a name of 90000 letters' long_name
 ok 'sources are public' no_private_sources
 ok 'a GPU without a memory of its own computes from ram' shared dgx-spark 232e9
 ok 'so does one whose processor reaches less' shared strix-halo 212.6e9

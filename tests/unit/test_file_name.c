@@ -46,4 +46,24 @@ START_TEST(what_names_say)
 }
 END_TEST
 
-TEST_MAIN("file_name", what_names_say)
+/* Looked up as none: each of its endings would be, in the square of its length. */
+START_TEST(what_no_file_can_be_called)
+{
+	char name[100000 + sizeof("-q4_k_m")];
+	struct err err = {0};
+	struct file_name f;
+
+	arena_init(&arena, NULL, NULL);
+	memset(name, 'a', sizeof(name));
+	memcpy(name + sizeof(name) - sizeof("-q4_k_m"), "-q4_k_m", sizeof("-q4_k_m"));
+	assert_ok(file_name_read(name, &arena, &f, &err), err);
+	ck_assert_ptr_null(f.model);
+	ck_assert_ptr_null(f.quant);
+	ck_assert_str_eq(f.said, name);
+	assert_ok(file_name_read(name + sizeof(name) - 1 - 255, &arena, &f, &err), err);
+	ck_assert_str_eq(f.quant, "q4_k_m");
+	arena_release(&arena);
+}
+END_TEST
+
+TEST_MAIN("file_name", what_names_say, what_no_file_can_be_called)
