@@ -78,6 +78,21 @@ static int read_row(struct row *r, struct err *err)
 	       (source && yaml_text(source, &r->source, err)) ? -1 : 0;
 }
 
+/* What a number is made of is copied one by one. */
+static int check_number(const struct yaml_node *number, struct err *err)
+{
+	for (const struct yaml_node *c = number->child; c; c = c->next)
+		if (!c->key || c->kind != YAML_SCALAR)
+			return err_at(err, ERR_INPUT, &c->pos, "'%s' must be a single value", c->key ? c->key : number->key);
+	return 0;
+}
+
+static int missing(const struct row *r, const struct yaml_node *of, const char *key, struct err *err)
+{
+	return err_at(err, ERR_INPUT, &r->pos->pos, "'%.100s' states no '%s', of which its family makes '%s'", r->pos->key, key,
+		of->key);
+}
+
 /* A number of the family with the peak that the row gives it. */
 static struct yaml_node *with_peak(const struct row *r, const struct yaml_node *number, double peak, const char *unit,
 	const char *why)
@@ -120,10 +135,16 @@ static int fill_flops(const struct row *r, const struct yaml_node *flops, struct
 	double rate = unit_rate(r, &unit);
 	struct yaml_node *map = profile_new_map(r->a, "flops", &r->pos->pos), **tail = &map->child;
 
+	if (flops->kind != YAML_MAP)
+		return err_at(err, ERR_INPUT, &flops->pos, "'flops' must be a map");
+	if (!(rate > 0))
+		return missing(r, flops, isnan(r->cores) ? "fp32' or 'cores" : "base' or 'boost", err);
 	for (const struct yaml_node *c = flops->child; c; c = c->next, tail = &(*tail)->next) {
 		const struct yaml_node *times = yaml_get(c, "times");
 		double by;
-		if (!times || !times->text || !(rate > 0))
+		if (check_number(c, err))
+			return -1;
+		if (!times)
 			return err_at(err, ERR_INPUT, &c->pos, "flops.%s: a family says it as 'times' of what its parts state", c->key);
 		if (units_parse(times->text, UNIT_PLAIN, &by, err))
 			return -1;
@@ -135,9 +156,14 @@ static int fill_flops(const struct row *r, const struct yaml_node *flops, struct
 }
 
 /* With all cores busy: the share of the boost clock that the family states, or halfway between base and boost. */
-static struct yaml_node *fill_clock(const struct row *r, const struct yaml_node *clock)
+static int fill_clock(const struct row *r, const struct yaml_node *clock, struct yaml_node **out, struct err *err)
 {
 	const char *why = arena_printf(r->a, "boost: %s", r->source);
+
+	if (isnan(r->boost_hz))
+		return missing(r, clock, "boost", err);
+	if (r->base_hz > r->boost_hz)
+		return err_at(err, ERR_INPUT, &r->pos->pos, "'%.100s' has a base clock above its boost clock", r->pos->key);
 	struct yaml_node *map = with_peak(r, clock, r->boost_hz / 1e9, "GHz", why);
 
 	if (!yaml_get(map, "efficiency") && !isnan(r->base_hz)) {
@@ -146,7 +172,8 @@ static struct yaml_node *fill_clock(const struct row *r, const struct yaml_node 
 		share->next = map->child->next;
 		map->child->next = share;
 	}
-	return map;
+	*out = map;
+	return 0;
 }
 
 /* {16: …, 64: …, 65536: …}: the first for at least so many cores. */
@@ -176,14 +203,19 @@ static int fill_key(const struct row *r, const struct yaml_node *node, struct ya
 	bool derived = node->kind == YAML_MAP && !yaml_get(node, "peak");
 
 	*out = NULL;
+	if (derived && (!strcmp(node->key, "bandwidth") || !strcmp(node->key, "clock") || !strcmp(node->key, "fast_clock")) &&
+		check_number(node, err))
+		return -1;
 	if (strcmp(node->key, "launch_by_cores") == 0)
 		*out = fill_launch(r, node);
 	else if (strcmp(node->key, "flops") == 0)
 		return fill_flops(r, node, out, err);
+	else if (strcmp(node->key, "bandwidth") == 0 && derived && !isnan(r->bus_bits) && isnan(r->rate_t_s))
+		return missing(r, node, "rate", err);
 	else if (strcmp(node->key, "bandwidth") == 0 && derived && !isnan(r->bus_bits))
 		*out = with_peak(r, node, r->bus_bits / 8 * r->rate_t_s / 1e9, "GB/s", why);
 	else if ((strcmp(node->key, "clock") == 0 || strcmp(node->key, "fast_clock") == 0) && derived)
-		*out = fill_clock(r, node);
+		return fill_clock(r, node, out, err);
 	else if (!is_own(node->key))
 		*out = yaml_overlay(r->a, node, node);
 	if (*out)

@@ -496,8 +496,11 @@ static void lay_under(struct yaml_node *map, const struct yaml_node *base, struc
 	}
 }
 
+/* A file from a file from ..., a backend like a backend like ...: longer is a mistake. */
+#define MAX_LIKE 8
+
 /* The file of that name, over the one that it is `from`. */
-static int read_kernels(const char *dir, const char *name, struct arena *a, struct yaml_node **root, struct err *err)
+static int read_kernels(const char *dir, const char *name, int depth, struct arena *a, struct yaml_node **root, struct err *err)
 {
 	const struct yaml_node *from;
 	struct yaml_node *base;
@@ -507,9 +510,9 @@ static int read_kernels(const char *dir, const char *name, struct arena *a, stru
 	from = yaml_get(*root, "from");
 	if (!from)
 		return 0;
-	if (strcmp(from->text, name) == 0)
-		return err_at(err, ERR_INPUT, &from->pos, "'from' names another file");
-	if (read_kernels(dir, from->text, a, &base, err))
+	if (from->kind != YAML_SCALAR || depth == MAX_LIKE)
+		return err_at(err, ERR_INPUT, &from->pos, "'from' names another file, and that one none of these");
+	if (read_kernels(dir, from->text, depth + 1, a, &base, err))
 		return -1;
 	lay_under(*root, base, a);
 	return 0;
@@ -533,6 +536,8 @@ static int find_kind(const struct yaml_node *group, const char *part, struct are
 	};
 	const struct yaml_node *kinds = yaml_get(group, "auto");
 
+	if (kinds && kinds->kind != YAML_MAP)
+		return err_at(err, ERR_INPUT, &kinds->pos, "'auto' must be a map");
 	for (const struct yaml_node *node = kinds ? kinds->child : NULL; node; node = node->next)
 		if (strcmp(node->key, "else") == 0 || strncmp(part, node->key, strlen(node->key)) == 0)
 			return param_fill(table, ARRAY_LEN(table), node, node->key, out, a, err);
@@ -555,13 +560,33 @@ static int unknown_backend(const struct yaml_node *all, const struct cost_backen
 	return err_at(err, ERR_INPUT, &wanted->pos, "unknown backend '%s'; known: %s", wanted->name, known);
 }
 
+/* What a backend is like; NULL: nothing. */
+static struct yaml_node *backend_like(const struct yaml_node *all, const struct yaml_node *backend)
+{
+	const struct yaml_node *like = yaml_get(backend, "like");
+
+	return like ? yaml_get(all, like->text) : NULL;
+}
+
+/* Each is like one of them, and none like itself by way of others. */
+static int check_backends(const struct yaml_node *all, struct err *err)
+{
+	if (all->kind != YAML_MAP)
+		return err_at(err, ERR_INPUT, &all->pos, "'backends' must be a map");
+	for (const struct yaml_node *b = all->child; b; b = b->next) {
+		int depth = 0;
+		for (const struct yaml_node *at = b, *like; (like = yaml_get(at, "like")); at = backend_like(all, at), depth++)
+			if (like->kind != YAML_SCALAR || !yaml_get(all, like->text) || depth == MAX_LIKE)
+				return err_at(err, ERR_INPUT, &like->pos, "'like' names another backend, and that one none of these");
+	}
+	return 0;
+}
+
 /* The one that it is like in the end. */
 static const char *backend_root(const struct yaml_node *all, const struct yaml_node *backend)
 {
-	const struct yaml_node *like;
-
-	while ((like = yaml_get(backend, "like")) && yaml_get(all, like->text))
-		backend = yaml_get(all, like->text);
+	for (const struct yaml_node *like; (like = backend_like(all, backend));)
+		backend = like;
 	return backend->key;
 }
 
@@ -583,12 +608,13 @@ static int choose_backend(const struct yaml_node *group, const struct hw_machine
 	int gpu = hw_first_device(m, HW_DEVICE_GPU);
 	struct kind_written kind;
 
-	if (find_kind(group, gpu < 0 ? "" : m->devices[gpu].part, a, &kind, err))
+	if (check_backends(all, err) || find_kind(group, gpu < 0 ? "" : m->devices[gpu].part, a, &kind, err))
 		return -1;
 	bool before = *kind.before && strcmp(wanted->build, kind.from) < 0;
 	if (strcmp(wanted->name, "auto") == 0) {
-		*out = yaml_get(all, wanted->bundled && *kind.bundled ? kind.bundled : before ? kind.before : kind.usual);
-		return 0;
+		const char *name = wanted->bundled && *kind.bundled ? kind.bundled : before ? kind.before : kind.usual;
+		*out = yaml_get(all, name);
+		return *out ? 0 : missing(group, "backends", name, err);
 	}
 	if (!(*out = yaml_get(all, wanted->name)))
 		return unknown_backend(all, wanted, err);
@@ -597,6 +623,18 @@ static int choose_backend(const struct yaml_node *group, const struct hw_machine
 		return 0;
 	return err_at(err, ERR_INPUT, &wanted->pos, "no backend '%s' on %s: it has %s%s%s", wanted->name,
 		m->devices[gpu].part[0] ? m->devices[gpu].part : m->devices[gpu].name, kind.usual, *kind.also ? ", " : "", kind.also);
+}
+
+static int check_months(const struct yaml_node *group, struct err *err)
+{
+	static const char *const keys[] = {"graphs_from", "multiply_from"};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct yaml_node *month = yaml_get(group, keys[i]);
+		if (month && month->kind != YAML_SCALAR)
+			return err_at(err, ERR_INPUT, &month->pos, "'%s' must be a month", keys[i]);
+	}
+	return 0;
 }
 
 /* Makes the group `gpu` that of a backend and a month. */
@@ -611,17 +649,16 @@ static int lay_backend(const struct yaml_node *root, const struct hw_machine *m,
 		return -1;
 	laid = arena_new(a, struct yaml_node);
 	laid->kind = YAML_MAP;
-	for (const struct yaml_node *like = b; b; b = like ? yaml_get(all, like->text) : NULL) {
+	for (; b; b = backend_like(all, b)) {
 		struct yaml_node *then = yaml_get(b, "before");
 		for (struct yaml_node *era = then ? then->child : NULL; era; era = era->next)
 			if (strcmp(wanted->build, era->key) < 0)
 				lay_under(laid, era, a);
 		lay_under(laid, b, a);
-		like = yaml_get(b, "like");
 	}
 	lay_under(laid, group, a);
 	group->child = laid->child;
-	return 0;
+	return check_months(group, err);
 }
 
 struct card_written {
@@ -746,7 +783,7 @@ int cost_load_by(const char *name, const struct cost_backend *backend, const str
 	struct yaml_node *root;
 	struct cost *c = arena_new(a, struct cost);
 
-	if (datadir_find(a, &dir, err) || read_kernels(dir, name, a, &root, err) || lay_backend(root, machine, backend, a, err))
+	if (datadir_find(a, &dir, err) || read_kernels(dir, name, 0, a, &root, err) || lay_backend(root, machine, backend, a, err))
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		if (read_field(root, &fields[i], c, a, err))

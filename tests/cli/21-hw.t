@@ -67,6 +67,25 @@ long_name() { # looked for in time and memory that grow with it, not with its sq
 	[ $? -eq 2 ] && grep -q 'unknown gpu part' "$tmp/shown" || { cut -c1-200 "$tmp/shown"; return 1; }
 }
 
+broken() { # FILE SCRIPT TEXT: said when sed's SCRIPT changed FILE of hw/, by a run on zzz, a GPU, and on an RX 7900 XTX by HIP
+	rm -rf "$tmp/data"
+	mkdir -p "$tmp/data/hw"
+	ln -s "$PWD/models" "$PWD/scenarios" "$tmp/data"
+	cp -R hw/kernels hw/parts hw/machines hw/*.yaml "$tmp/data/hw"
+	sed "$2" "hw/$1" >"$tmp/data/hw/$1"
+	case $1 in parts/cpus.yaml) machine='cpu0: zzz' ;; parts/*) machine='gpu0: zzz' ;; *) machine='gpu0: rx-7900-xtx' ;; esac
+	fails 2 env OFFSIM_DATA="$tmp/data" timeout 20 "$OFFSIM" run scenarios/headline.yaml --no-db --set model=llama-3.1-8b \
+		--set quant=q8_0 --set "machine={$machine, ram: {capacity: 64GiB, bandwidth: 70GB/s}}" --set engine=llama.cpp \
+		--set 'flags={backend: hip}' >"$tmp/stdout" 2>"$tmp/stderr" && grep -qF -e "$3" "$tmp/stderr" || { cat "$tmp/stderr"; return 1; }
+}
+kernels=kernels/llama.cpp.yaml
+row() { # KEY: VALUE ...: a script that adds a processor of a family
+	printf '$a\\\nzzz: {family: zen4, description: "x", %s}' "$1"
+}
+gpu_row() {
+	printf '$a\\\nzzz: {family: geforce-ada, description: "x", memory: 8GiB, source: "S", %s}' "$1"
+}
+
 no_private_sources() { # what a number cites is public
 	! grep -rnE 'source: *"?/' hw/parts hw/machines
 }
@@ -119,6 +138,27 @@ ok 'a part of each family runs, below its bound' families
 ok 'names of parts are apart' one_name_each
 ok 'a processor by the end of its name' short_name i5-1135G7 core-i5-1135g7
 ok 'a name of 90000 letters' long_name
+ok 'a backend like itself by way of another' broken $kernels '/^    hip:$/i\
+\    twin: {like: hip}
+s/^    hip:$/&\n      like: twin/' "'like' names another backend"
+ok 'a backend like a list' broken $kernels 's/^    hip:$/&\n      like: [a]/' "'like' names another backend"
+ok 'kinds of cards as a list' broken $kernels 's/^  auto:.*/  auto: [a]\n  rest:/' "'auto' must be a map"
+ok 'backends as a list' broken $kernels 's/^  backends:.*/  backends: [a]\n  rest:/' "'backends' must be a map"
+ok 'a list for a month' broken $kernels 's/graphs_from: 2026-05/graphs_from: [a]/' "'graphs_from' must be a month"
+ok 'kernels from themselves' broken $kernels '1i\
+from: llama.cpp' "'from' names another file"
+ok 'kernels from a list' broken $kernels '1i\
+from: [a]' "'from' names another file"
+ok 'a row without a boost clock' broken parts/cpus.yaml "$(row 'cores: 8, base: 4GHz')" \
+	"'zzz' states no 'boost', of which its family makes 'clock'"
+ok 'a row without cores' broken parts/cpus.yaml "$(row 'base: 4GHz, boost: 5GHz')" "'zzz' states no 'fp32' or 'cores'"
+ok 'a base clock above the boost clock' broken parts/cpus.yaml "$(row 'cores: 8, base: 6GHz, boost: 5GHz')" 'above its boost clock'
+ok 'a map in a number of a row' broken parts/cpus.yaml \
+	"$(row 'cores: 8, base: 4GHz, boost: 5GHz, clock: {spread: {a: 1}}')" "'spread' must be a single value"
+ok 'a list for the flops of a row' broken parts/cpus.yaml "$(row 'cores: 8, base: 4GHz, boost: 5GHz, flops: [1]')" \
+	"'flops' must be a map"
+ok 'a bus without a rate' broken parts/gpus.yaml "$(gpu_row 'bus: 256, fp32: 3TFLOP/s')" "'zzz' states no 'rate'"
+ok 'a card without fp32' broken parts/gpus.yaml "$(gpu_row 'bus: 256, rate: 18GT/s')" "'zzz' states no 'fp32' or 'cores'"
 ok 'sources are public' no_private_sources
 ok 'a GPU without a memory of its own computes from ram' shared dgx-spark 232e9
 ok 'so does one whose processor reaches less' shared strix-halo 212.6e9
