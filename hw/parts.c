@@ -1,4 +1,7 @@
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/datadir.h"
 #include "base/file.h"
@@ -209,7 +212,47 @@ int profile_names(struct profile *p, const struct yaml_node **out, struct err *e
 	return 0;
 }
 
-/* As people or systems write it: "9800X3D", "NVIDIA GeForce RTX 4070 Laptop GPU". *out is NULL when there is none. */
+/* "RTX 4090 (24GB)" as "RTX 4090 " and 24; false: no size is at its end. */
+static bool cut_size(struct arena *a, const char *name, const char **rest, unsigned *gib)
+{
+	size_t n = strlen(name);
+
+	while (n && strchr(" )", name[n - 1]))
+		n--;
+	if (n < 4 || strncasecmp(name + n - 2, "gb", 2) != 0)
+		return false;
+	for (n -= 2; n && name[n - 1] == ' ';)
+		n--;
+	size_t end = n;
+	while (n && isdigit((unsigned char)name[n - 1]))
+		n--;
+	if (n == end || end - n > 4 || !n || !strchr(" -(", name[n - 1]))
+		return false;
+	*gib = (unsigned)strtoul(name + n, NULL, 10);
+	while (n && strchr(" -(", name[n - 1]))
+		n--;
+	*rest = arena_strndup(a, name, n);
+	return true;
+}
+
+/* Of a size that is its own, or what of it drivers leave: 15 GiB of a T4's 16. */
+static bool has_size(const struct yaml_node *part, unsigned gib)
+{
+	const struct yaml_node *memory = yaml_get(part, "memory");
+	double bytes;
+
+	return memory && memory->text && !units_parse(memory->text, UNIT_BYTES, &bytes, NULL) &&
+		bytes > (gib - 1.5) * (double)(1 << 30) && bytes < (gib + 0.5) * (double)(1 << 30);
+}
+
+static const char *written_key(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name)
+{
+	const char *key = part_name_find(a, names, all, name, 0);
+
+	return key ? key : part_name_short(a, names, all, name);
+}
+
+/* As people or systems write it: "9800X3D", "NVIDIA GeForce RTX 4070 Laptop GPU", "4090 24GB". *out is NULL when there is none. */
 static int find_written(struct profile *p, enum hw_part_kind kind, const char *name, const struct yaml_node **out,
 	struct err *err)
 {
@@ -220,10 +263,20 @@ static int find_written(struct profile *p, enum hw_part_kind kind, const char *n
 		return 0;
 	if (profile_part_keys(p, kind, &all, err) || profile_names(p, &names, err))
 		return -1;
-	const char *key = part_name_find(p->a, names, all, name, 0);
-	if (!key)
-		key = part_name_short(p->a, names, all, name);
-	return key ? find_part(p, kind, key, out, err) : 0;
+	const char *key = written_key(p->a, names, all, name), *rest;
+	unsigned gib;
+	if (key)
+		return find_part(p, kind, key, out, err);
+	if (kind != HW_PART_GPU || !cut_size(p->a, name, &rest, &gib) || !(key = written_key(p->a, names, all, rest)))
+		return 0;
+	const struct yaml_node *part;
+	if (find_part(p, kind, key, &part, err))
+		return -1;
+	const struct yaml_node *meant = part;
+	if (follow_alias(p, kind, &meant, err))
+		return -1;
+	*out = has_size(meant, gib) ? part : NULL;
+	return 0;
 }
 
 static int unknown_part(struct profile *p, enum hw_part_kind kind, const struct yaml_node *name, struct err *err)

@@ -522,6 +522,11 @@ START_TEST(names_as_written)
 		{"gpu", "Quadro RTX 5000", "quadro-rtx-5000"},
 		{"gpu", "AMD Radeon RX 7900 XTX", "rx-7900-xtx"},
 		{"gpu", "NVIDIA RTX PRO 4500 Blackwell", "rtx-pro-4500"},
+		{"gpu", "4090 24GB", "rtx-4090"},
+		{"gpu", "'NVIDIA GeForce RTX 4090 (24 GB)'", "rtx-4090"},
+		{"gpu", "Tesla T4 16gb", "t4"},
+		{"gpu", "A770-16GB", "arc-a770"},
+		{"gpu", "RTX 4090 48GB", "rtx-4090-48gb"},
 		{"cpu", "9800X3D", "ryzen-7-9800x3d"},
 		{"cpu", "AMD Ryzen 7 6800H with Radeon Graphics", "ryzen-7-6800h"},
 		{"cpu", "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", "xeon-e5-2680v4"},
@@ -538,6 +543,11 @@ START_TEST(names_as_written)
 			"%s0: %s\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", names[i][0], names[i][1]));
 		ck_assert_str_eq(m->devices[hw_find_device(m, arena_printf(&a, "%s0", names[i][0]))].part, names[i][2]);
 	}
+	/* Of a size that it does not have. */
+	check_refused("gpu0: RTX 4090 16GB\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7,
+		"unknown gpu part 'RTX 4090 16GB'; did you mean 'rtx-4090-48gb'?");
+	check_refused("gpu0: 24GB\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7, 
+		"unknown gpu part '24GB'; did you mean 'quadro-m6000-24gb'?");
 	/* What two could be is neither. */
 	check_refused("gpu0: 5060 Ti\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7,
 		"unknown gpu part '5060 Ti'; did you mean 'rtx-5060-ti-8gb'?");
