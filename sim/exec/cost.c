@@ -600,7 +600,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* The backend that is wanted: one that there is, and that runs on the machine's card. */
+/* The backend that is wanted: one that there is, and that runs on each of the machine's cards. By itself: the first one's. */
 static int choose_backend(const struct yaml_node *group, const struct hw_machine *m, const struct cost_backend *wanted,
 	struct arena *a, struct yaml_node **out, struct err *err)
 {
@@ -619,10 +619,17 @@ static int choose_backend(const struct yaml_node *group, const struct hw_machine
 	if (!(*out = yaml_get(all, wanted->name)))
 		return unknown_backend(all, wanted, err);
 	const char *root = backend_root(all, *out);
-	if (gpu < 0 || strcmp(root, kind.usual) == 0 || has_word(kind.also, root))
-		return 0;
-	return err_at(err, ERR_INPUT, &wanted->pos, "no backend '%s' on %s: it has %s%s%s", wanted->name,
-		m->devices[gpu].part[0] ? m->devices[gpu].part : m->devices[gpu].name, kind.usual, *kind.also ? ", " : "", kind.also);
+	for (int i = 0; i < m->n_devices; i++) {
+		const struct hw_device *d = &m->devices[i];
+		if (d->kind != HW_DEVICE_GPU)
+			continue;
+		if (find_kind(group, d->part, a, &kind, err))
+			return -1;
+		if (strcmp(root, kind.usual) != 0 && !has_word(kind.also, root))
+			return err_at(err, ERR_INPUT, &wanted->pos, "no backend '%s' on %s: it has %s%s%s", wanted->name,
+				d->part[0] ? d->part : d->name, kind.usual, *kind.also ? ", " : "", kind.also);
+	}
+	return 0;
 }
 
 static int check_months(const struct yaml_node *group, struct err *err)

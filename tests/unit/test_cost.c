@@ -227,6 +227,7 @@ static void refused_by(const char *card, const char *backend, const char *want)
 
 START_TEST(backends_that_a_card_does_not_have)
 {
+	refused_by("rx-7900-xtx}, gpu1: {part: rtx-4090", "hip", "no backend 'hip' on rtx-4090: it has cuda, vulkan");
 	refused_by("radeon-8060s", "vulcan", "unknown backend 'vulcan'; did you mean 'vulkan'?");
 	refused_by("radeon-8060s", "openvino", "unknown backend 'openvino'; known: auto, cuda, metal, hip, hip-hipblaslt, vulkan, vulkan-amdvlk");
 	refused_by("radeon-8060s", "cuda", "no backend 'cuda' on radeon-8060s: it has vulkan, hip");
