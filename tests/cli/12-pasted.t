@@ -317,6 +317,8 @@ prints() { # TEXT COMMAND...
 	"$@" >"$tmp/out" 2>&1
 	grep -qF -- "$prints_text" "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
+ok 'what RAM does not hold goes to a drive' prints 'a drive and offload_folder' "$OFFSIM" place --machine laptop-rtx4060 --quant f16 -- \
+	'AutoModelForCausalLM.from_pretrained("mistralai/Mixtral-8x7B-v0.1", device_map="auto")'
 block='--percent 0 100 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3'
 # shellcheck disable=SC2086
 {
