@@ -142,3 +142,27 @@ const char *part_name_near(struct arena *a, const struct yaml_node *names, const
 			return part->key;
 	return NULL;
 }
+
+/* "12gb" */
+static bool is_size(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits && strcmp(text + digits, "gb") == 0;
+}
+
+const char *part_name_sizes(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name)
+{
+	const char *wanted = part_name(a, names, name), *list = "";
+	int n = 0;
+
+	for (const struct yaml_node *part = *wanted ? all->child : NULL; part; part = part->next) {
+		const char *last = strrchr(part->key, '-');
+		if (!last || !is_size(last + 1))
+			continue;
+		const char *bare = arena_strndup(a, part->key, (size_t)(last - part->key));
+		if (strcmp(squeeze(a, bare), wanted) == 0 || ends_so(bare, wanted, a))
+			list = arena_printf(a, "%s%s%s", list, n++ ? ", " : "", part->key);
+	}
+	return n > 1 ? list : "";
+}

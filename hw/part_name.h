@@ -16,5 +16,7 @@ const char *part_name_find(struct arena *a, const struct yaml_node *names, const
 const char *part_name_short(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name);
 /* The first part whose name has all of it; NULL when there is none. */
 const char *part_name_near(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name);
+/* "rtx-3060-12gb, rtx-3060-8gb": the parts of that name with a size of memory behind it; "" when there are fewer than two. */
+const char *part_name_sizes(struct arena *a, const struct yaml_node *names, const struct yaml_node *all, const char *name);
 
 #endif

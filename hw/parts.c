@@ -259,7 +259,7 @@ static int find_written(struct profile *p, enum hw_part_kind kind, const char *n
 	const struct yaml_node *all, *names;
 
 	*out = NULL;
-	if (kind != HW_PART_GPU && kind != HW_PART_CPU && kind != HW_PART_NVME)
+	if (kind == HW_PART_LINK)
 		return 0;
 	if (profile_part_keys(p, kind, &all, err) || profile_names(p, &names, err))
 		return -1;
@@ -291,6 +291,10 @@ static int unknown_part(struct profile *p, enum hw_part_kind kind, const struct 
 	if (other)
 		return err_at(err, ERR_INPUT, &name->pos, "part '%s' is a %s, not a %s", name->text, other,
 			kinds[kind].name);
+	const char *sizes = part_name_sizes(p->a, names, all, name->text);
+	if (*sizes)
+		return err_at(err, ERR_INPUT, &name->pos, "%s part '%.100s' is made with more than one size of memory; which of %.200s?",
+			kinds[kind].name, name->text, sizes);
 	const char *whole = part_name_near(p->a, names, all, name->text);
 	suggest_init(&near, name->text);
 	for (const struct yaml_node *part = all->child; part; part = part->next)

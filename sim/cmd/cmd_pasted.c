@@ -17,7 +17,8 @@
 #define NOTHING_PASTED "no command line behind '--'"
 
 const char pasted_usage[] =
-	"      --machine M      a name from 'offsim hw list' or a path\n"
+	"      --machine M      a name from 'offsim hw list' or a path, of a file such as {gpu0: rtx-4090, cpu0: 7950X,\n"
+	"                       ram: {part: ddr5, capacity: 64GiB, rate: 6000MT/s, channels: 2}}\n"
 	"      --model NAME     a name from 'offsim model list' or a path; default: what -m or the call names (of a\n"
 	"                       file that is not here, its name)\n"
 	"      --quant Q        element type or mix, where the model is no file that says it; default: what the file's name\n"

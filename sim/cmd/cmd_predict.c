@@ -40,6 +40,7 @@ static void usage(void)
 	       "             'infer_auto_device_map(model, max_memory={0: \"22GiB\", \"cpu\": \"64GiB\"})'\n"
 	       "         offsim predict --machine desktop-rtx4090-ddr5 --set machine.gpu0.link.gen=3 -- \\\n"
 	       "             CUDA_VISIBLE_DEVICES=0 numactl -i all llama-server -hf unsloth/GLM-4.5-Air-GGUF:Q4_K_M --cpu-moe\n"
+	       "         offsim predict --machine strix-halo -- llama-bench -m gpt-oss-120b-mxfp4.gguf --backend vulkan\n"
 	       "         offsim predict --machine gcp-t4-208gb -- python3 -m flexllmgen.flex_opt --model facebook/opt-30b \\\n"
 	       "             --percent 20 80 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3 --cpu-cache-compute\n"
 	       "         offsim predict --machine desktop-rtx3090-ddr4 --model qwen3-30b-a3b --quant exl3-4bpw -- \\\n"

@@ -385,6 +385,8 @@ static const char *advise(const struct plan *plan, const struct placement *p, st
 			by_hand.home[g].limit_bytes / ADVICE_STEP);
 	}
 	bool fits = ledger_fits(&p->ledger);
+	if (ledger_missing(&p->ledger, plan->home[plan->n_gpus].spot.memory) && !plan->flags->offload_folder[0])
+		return "more RAM is needed, or a drive and offload_folder for what RAM does not hold";
 	if (best <= now && fits)
 		return arena_printf(a, "%u of %u layers are on the GPU%s, as many as fit", now, all, plan->n_gpus > 1 ? "s" : "");
 	return arena_printf(a, "%smax_memory={%s} would put %u of %u layers on the GPU%s instead of %u",

@@ -802,22 +802,31 @@ int llamacpp_lower(struct exec *x, void *state, const struct trace_step *step, o
 	return 0;
 }
 
-/* The backend of a device as ggml calls it: its backend's name and a number. NULL: none. */
+/* Backends as ggml and llama-bench call them. */
+static const char *const backends[][2] = {
+	{"CUDA", "cuda"}, {"ROCm", "hip"}, {"HIP", "hip"}, {"Vulkan", "vulkan"}, {"Metal", "metal"}, {"MTL", "metal"}};
+
+static const char *backend_called(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(backends); i++)
+		if (strcasecmp(name, backends[i][0]) == 0)
+			return backends[i][1];
+	return name;
+}
+
+/* Of a device, which is called as its backend and a number. NULL: none. */
 static const char *backend_of_device(const char *dev)
 {
-	static const char *const devices[][2] = {
-		{"CUDA", "cuda"}, {"ROCm", "hip"}, {"HIP", "hip"}, {"Vulkan", "vulkan"}, {"Metal", "metal"}, {"MTL", "metal"}};
-
-	for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-		if (strncasecmp(dev, devices[i][0], strlen(devices[i][0])) == 0)
-			return devices[i][1];
+	for (size_t i = 0; i < ARRAY_LEN(backends); i++)
+		if (strncasecmp(dev, backends[i][0], strlen(backends[i][0])) == 0)
+			return backends[i][1];
 	return NULL;
 }
 
 struct cost_backend llamacpp_backend(const void *flags)
 {
 	const struct llamacpp_flags *f = flags;
-	const char *named = strcmp(f->backend, "auto") == 0 ? backend_of_device(f->dev) : f->backend;
+	const char *named = strcmp(f->backend, "auto") == 0 ? backend_of_device(f->dev) : backend_called(f->backend);
 	struct cost_backend out = {.name = named ? named : "auto"};
 
 	snprintf(out.build, sizeof(out.build), "%.7s", f->build);

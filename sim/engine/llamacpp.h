@@ -156,7 +156,7 @@ static inline bool llamacpp_fuses_experts(const struct llamacpp_fork *fork, cons
 	PARAM_TEXT(struct llamacpp_flags, build, "build", build_def, \
 		"year and month of the program, 2025-04: some rules have changed"), \
 	PARAM_TEXT(struct llamacpp_flags, backend, "backend", "auto", \
-		"cuda, hip, vulkan, metal, ... (hw/kernels/llama.cpp.yaml); auto: what -dev says, else what is usual on the card")
+		"cuda, hip (or ROCm), vulkan, metal, ... (hw/kernels/llama.cpp.yaml); auto: what -dev says, else what is usual on the card")
 
 /* Of llama.cpp itself: the fork's --fit is another. */
 #define LLAMACPP_FIT_FLAG \

@@ -310,7 +310,7 @@ static const char *advise_experts(const struct plan *plan, struct arena *a)
 	uint64_t held = flags.cpu_moe ? plan->job->model->n_layer : flags.n_cpu_moe, fits = held, too_few = 0;
 
 	if (held == 0)
-		return "all layers are on the GPU";
+		return plan->n_gpus > 1 ? "all layers are on the GPUs" : "all layers are on the GPU";
 	flags.cpu_moe = false;
 	flags.n_cpu_moe = 0;
 	tried.flags = &flags;

@@ -76,22 +76,22 @@ static int find_gain(struct simulate_job *job, const char *resource, enum result
 	return 0;
 }
 
-/* The resource with the next smaller share of the critical path behind `after`; -1: none that matters. */
-static int next_critical(const struct result *r, int after)
+/* The resource with the next smaller share of a phase's critical path behind `after`; -1: none that matters. */
+static int next_critical(const struct result *r, enum trace_phase phase, int after)
 {
 	int best = -1;
 
 	for (int i = 0; i < r->n_resources; i++) {
-		double share = r->resource[i].critical;
-		bool behind = after < 0 || share < r->resource[after].critical ||
-			(share == r->resource[after].critical && i > after);
-		if (share > SIMULATE_NEGLIGIBLE_SHARE && behind && (best < 0 || share > r->resource[best].critical))
+		double share = r->resource[i].critical_of[phase], last = after < 0 ? INFINITY : r->resource[after].critical_of[phase];
+		bool behind = share < last || (share == last && i > after);
+		if (share > SIMULATE_NEGLIGIBLE_SHARE && behind && (best < 0 || share > r->resource[best].critical_of[phase]))
 			best = i;
 	}
 	return best;
 }
 
-static int find_gains(struct simulate_job *job, const struct result *r, struct run_why *why, struct err *err)
+static int find_gains(struct simulate_job *job, const struct result *r, enum trace_phase phase, struct run_why *why,
+	struct err *err)
 {
 	struct arena_mark mark = arena_mark(job->arena);
 	struct constants same;
@@ -101,7 +101,7 @@ static int find_gains(struct simulate_job *job, const struct result *r, struct r
 	constants_init(&same, job);
 	if (constants_simulate(job, &same, SIMULATE_QUICK, base, err))
 		return -1;
-	for (int i = next_critical(r, -1); i >= 0 && why->n_gains < most; i = next_critical(r, i)) {
+	for (int i = next_critical(r, phase, -1); i >= 0 && why->n_gains < most; i = next_critical(r, phase, i)) {
 		struct run_gain *g = &why->gain[why->n_gains++];
 		memcpy(g->resource, r->resource[i].name, sizeof(g->resource));
 		if (find_gain(job, g->resource, why->metric, base[why->metric], &g->factor, err))
@@ -163,7 +163,7 @@ int why_explain(struct simulate_job *job, const struct platform *pf, const struc
 	memset(why, 0, sizeof(*why));
 	why->metric = outcome_longer(o) == TRACE_DECODE ? RESULT_DECODE_TOK_S : RESULT_PREFILL_TOK_S;
 	explain_why(pf, o, r, why);
-	if (find_gains(job, r, why, err))
+	if (find_gains(job, r, outcome_longer(o), why, err))
 		return -1;
 	explain_change(job, r, why);
 	return 0;

@@ -184,6 +184,13 @@ ok 'of two the one that says more' on_radeon '--backend hip-hipblaslt --build 20
 	ROCBLAS_USE_HIPBLASLT=1 HIP_VISIBLE_DEVICES=0 llama-bench -ngl 99 --build 2025-09
 ok 'what is said behind goes before it' on_radeon '--backend vulkan' HIP_VISIBLE_DEVICES=0 llama-bench -ngl 99 --backend vulkan
 ok 'the backend by -dev' on_radeon '--backend hip' llama-bench -ngl 99 -dev ROCm0
+ok 'as llama-bench calls it' on_radeon '--backend hip' llama-bench -ngl 99 --backend ROCm
+one_phase() { # the prompt streams, a decode step does not: what would change it is what 'why' says of the decode
+	"$OFFSIM" predict --machine laptop-rtx4060 --prompt 1024 --generate 100 -- llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf \
+		--cpu-moe 2>/dev/null >"$tmp/out"
+	grep -q 'why:    a decode step moves .* through ram ' "$tmp/out" && grep -q 'change: ram twice as fast' "$tmp/out" || cat "$tmp/out"
+}
+ok 'why and change are of one phase' [ -z "$(one_phase)" ]
 tier() { # GB: a tier of HiCache that holds 8192 tokens of Llama 3.1 8B, which take 1.07 GB
 	"$OFFSIM" predict --machine server-h100 --model llama-3.1-8b --prompt 4096 --depth 4096 -- \
 		python3 -m sglang.launch_server --enable-hierarchical-cache --hicache-size "$1" 2>&1
@@ -310,6 +317,8 @@ prints() { # TEXT COMMAND...
 	"$@" >"$tmp/out" 2>&1
 	grep -qF -- "$prints_text" "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
+ok 'what RAM does not hold goes to a drive' prints 'a drive and offload_folder' "$OFFSIM" place --machine laptop-rtx4060 --quant f16 -- \
+	'AutoModelForCausalLM.from_pretrained("mistralai/Mixtral-8x7B-v0.1", device_map="auto")'
 block='--percent 0 100 0 100 0 100 --gpu-batch-size 48 --num-gpu-batches 3'
 # shellcheck disable=SC2086
 {

@@ -546,11 +546,17 @@ START_TEST(names_as_written)
 	/* Of a size that it does not have. */
 	check_refused("gpu0: RTX 4090 16GB\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7,
 		"unknown gpu part 'RTX 4090 16GB'; did you mean 'rtx-4090-48gb'?");
-	check_refused("gpu0: 24GB\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7, 
+	check_refused("gpu0: 24GB\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7,
 		"unknown gpu part '24GB'; did you mean 'quadro-m6000-24gb'?");
+	struct hw_machine *mac = inline_machine("gpu0: M3 Max\nram: {part: Apple M3 Max, capacity: 64GiB}\ncpu0: Apple M3 Max\n");
+	ck_assert_str_eq(mac->memories[hw_first_memory(mac, HW_MEMORY_RAM)].part, "apple-m3-max");
 	/* What two could be is neither. */
 	check_refused("gpu0: 5060 Ti\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7,
-		"unknown gpu part '5060 Ti'; did you mean 'rtx-5060-ti-8gb'?");
+		"gpu part '5060 Ti' is made with more than one size of memory; which of rtx-5060-ti-8gb, rtx-5060-ti-16gb?");
+	check_refused("gpu0: NVIDIA GeForce RTX 3060\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7,
+		"gpu part 'NVIDIA GeForce RTX 3060' is made with more than one size of memory; which of rtx-3060-12gb, rtx-3060-8gb?");
+	/* No part of which it is the middle. */
+	check_refused("gpu0: H20\nram: {capacity: 64GiB, bandwidth: 70GB/s}\n", 1, 7, "unknown gpu part 'H20'; did you mean 'h200-sxm'?");
 }
 END_TEST
 
