@@ -78,6 +78,7 @@ older() { # a card's link is no newer than the processor's lanes, and what a row
 		row "of${link:-none}" alpha 240 "$flags" prefill_tok_s | sed "s/,rtx-3090,,epyc-9355,/,rtx-5090,$link,epyc-7763,/"
 	done | corpus
 	validate --json
+	# shellcheck disable=SC2046
 	set -- $(sed -n 's/^ *"predicted": \([0-9.]*\).*/\1/p' "$tmp/out")
 	[ $# -eq 6 ] && [ "$1" = "$2" ] && [ "$1" = "$4" ] && [ "$5" = "$6" ] && [ "$1" != "$3" ] && [ "$1" != "$5" ] || { cat "$tmp/out" "$tmp/err"; return 1; }
 }
