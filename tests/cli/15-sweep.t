@@ -62,7 +62,7 @@ interrupted() {
 		sleep 0.3
 		[ "$(query i 'select count(*) > 2 from run' 2>/dev/null)" != 1 ] || break
 	done
-	kill -INT $!
+	interrupt $!
 	fails 1 wait $! && grep -q 'goes on from there' "$tmp/err" && test "$(query i 'select count(*) > 2 from run')" = 1
 }
 failing_points() {

@@ -117,7 +117,7 @@ interrupted() { # Ctrl-C within a replay that would take long: a message, status
 	sizes=$(awk 'BEGIN { for (i = 1; i <= 2000; i++) printf "%s%dMiB", (i > 1 ? "," : ""), i }')
 	"$OFFSIM" trace info "$tmp/moe.otr" --cache "$sizes" --policy lfu >"$tmp/stdout" 2>"$tmp/stderr" &
 	sleep 0.5
-	kill -INT $!
+	interrupt $!
 	wait $!
 	status=$?
 	[ $status -eq 1 ] && [ ! -s "$tmp/stdout" ] && grep -q '^offsim: interrupted' "$tmp/stderr" ||

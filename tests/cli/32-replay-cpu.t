@@ -123,7 +123,7 @@ ok 'a type of weights is expanded at the rate measured' slow
 "$OFFSIM" replay "$tmp/disk-f16.yaml" --on cpu --dir "$tmp" --steps 10 --repeat 10000 --no-db >/dev/null 2>"$tmp/interrupted" &
 pid=$!
 sleep 2
-kill -INT $pid
+interrupt $pid
 wait $pid
 ok 'interrupted: status 1' test $? -eq 1
 ok 'and said so' grep -q '^offsim: interrupted' "$tmp/interrupted"

@@ -38,6 +38,15 @@ fails() {
 	[ "$tap_got" -eq "$tap_want" ] || { echo "status $tap_got, not $tap_want"; return 1; }
 }
 
+# interrupt PID: Ctrl-C, once the program listens: before, what runs behind the shell is deaf to it.
+interrupt() {
+	until [ $((0x$(sed -n 's/^SigCgt:[[:blank:]]*//p' "/proc/$1/status") & 2)) -ne 0 ]; do
+		kill -0 "$1" || return 1
+		sleep 0.05
+	done
+	kill -INT "$1"
+}
+
 # skip_all WHY: the whole file.
 skip_all() {
 	echo "1..0 # SKIP $1"
