@@ -148,7 +148,9 @@ ok 'refuses a second file' refuses 'expected one FILE.otr, not 2' "$tmp/cut.otr"
 ok 'refuses an unknown option' refuses "did you mean 'policy'?" "$tmp/cut.otr" --polici lru
 ok 'refuses a file that is not there' refuses 'nowhere.otr' nowhere.otr
 ok 'refuses what is cut short' cut_short
-ok 'answers Ctrl-C' interrupted
+if [ "${MODE:-release}" != tsan ]; then # which hands a signal over in calls that it intercepts, and this loop has none
+	ok 'answers Ctrl-C' interrupted
+fi
 if [ -r $traces/moe_oracle.csv ]; then
 	ok 'published curves: Qwen3-30B-A3B' published_experts Qwen3-30B-A3B-Q4_K_M moe/bigmoeonedge/qwen.route.csv
 	ok 'published curves: gemma-4-26B-A4B' published_experts gemma-4-26B-A4B-it-Q4_K_M moe/bigmoeonedge/gemma.route.csv
