@@ -6,7 +6,8 @@
  *	--n-cpu-moe, -ot     … but tensors whose names match, and experts, stay in RAM
  *
  * -ngl auto tries what fits: since 2025-12 all layers with experts of as few as possible in RAM, before as many whole
- * layers as fit. Without -ngl llama.cpp had no layer on the GPU, since 2025-09 all, since 2025-12 what fits. What RAM does not hold of a mapped file stays in the file (struct llamacpp_paging, for the lowering).
+ * layers as fit. Without -ngl llama.cpp had no layer on the GPU, since 2025-09 all, since 2025-12 what fits. What RAM does not
+ * hold of a mapped file stays in the file (struct llamacpp_paging, for the lowering).
  */
 #include <regex.h>
 #include <stdlib.h>
