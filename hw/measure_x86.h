@@ -232,8 +232,8 @@ INLINE void NAME(unpack_k45)(enum kernel_type type, const uint8_t *p, struct NAM
 	__m256i fifth = type == KERNEL_Q5_K ? NAME(load_bytes)(high) : _mm256_setzero_si256();
 	uint32_t packed[4];
 
-	g->d = kernel_half_to_float((uint16_t)(p[0] | p[1] << 8));
-	g->min_d = kernel_half_to_float((uint16_t)(p[2] | p[3] << 8));
+	g->d = _cvtsh_ss((unsigned short)(p[0] | p[1] << 8));
+	g->min_d = _cvtsh_ss((unsigned short)(p[2] | p[3] << 8));
 	NAME(scales_k4)(p + 4, packed);
 	__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)packed);
 	__m128i scale = _mm_cvtepu8_epi16(bytes);
@@ -261,7 +261,7 @@ INLINE void NAME(unpack_k6)(const uint8_t *p, struct NAME(groups) *g)
 {
 	const __m256i low4 = _mm256_set1_epi8(15), top = _mm256_set1_epi8(0x30);
 
-	g->d = kernel_half_to_float((uint16_t)(p[208] | p[209] << 8));
+	g->d = _cvtsh_ss((unsigned short)(p[208] | p[209] << 8));
 	g->scale16 = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(p + 192)));
 	UNROLL
 	for (int n = 0; n < 2; n++) {
@@ -296,7 +296,7 @@ INLINE uint64_t NAME(word)(const void *p)
 
 INLINE void NAME(unpack_iq2)(const struct kernel_tables *t, const uint8_t *p, struct NAME(groups) *g)
 {
-	g->d = kernel_half_to_float((uint16_t)(p[0] | p[1] << 8)) * 0.125f;
+	g->d = _cvtsh_ss((unsigned short)(p[0] | p[1] << 8)) * 0.125f;
 	UNROLL
 	for (int k = 0; k < 8; k++) {
 		const uint8_t *q = p + 2 + 8 * k;
@@ -316,7 +316,7 @@ INLINE void NAME(unpack_iq3)(const struct kernel_tables *t, const uint8_t *p, st
 		0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0x0000000000000000);
 	const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
 
-	g->d = kernel_half_to_float((uint16_t)(p[0] | p[1] << 8));
+	g->d = _cvtsh_ss((unsigned short)(p[0] | p[1] << 8));
 	UNROLL
 	for (int k = 0; k < 8; k++) {
 		const uint8_t *q = p + 2 + 8 * k;
