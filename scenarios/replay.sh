@@ -75,8 +75,8 @@ rate_of() {
 	case $1 in
 	read_1) rate $bytes "kernel $read threads=1" ;;
 	read_n) rate $bytes "kernel $read threads=$threads" ;;
-	flops_1) rate 2e9 'kernel unit=0 device=0 flops=2e9 amount=2e9 threads=1' ;;
-	flops_n) rate 2e9 "kernel unit=0 device=0 flops=2e9 amount=2e9 threads=$threads" ;;
+	flops_1) rate 2e10 'kernel unit=0 device=0 flops=2e10 amount=2e10 threads=1' ;;
+	flops_n) rate 2e10 "kernel unit=0 device=0 flops=2e10 amount=2e10 threads=$threads" ;;
 	h2d) rate $bytes "$copy_in" ;;
 	d2h) rate $bytes "$copy_out" ;;
 	both) rate $((2 * bytes)) "$copy_in" "$copy_out" ;;
@@ -102,8 +102,9 @@ measure() {
 # differ.
 mean() {
 	awk '
-		FILENAME == ARGV[1] { rate[$1] = $2; next }
-		FILENAME == ARGV[2] { before[$1] = $2; next }
+		FNR == 1 { file++ }
+		file == 1 { rate[$1] = $2; next }
+		file == 2 { before[$1] = $2; next }
 		{
 			rate[$1] = (before[$1] + $2) / 2
 			low = $2 < before[$1] ? $2 : before[$1]
@@ -163,8 +164,7 @@ run() {
 	"$offsim" replay "$here/$scenario.yaml" --set machine="$out/$machine.yaml" --plain --json "$@" >"$out/$name.simulated.json"
 	# shellcheck disable=SC2154
 	awk -v changed="$changed" -F'[:,]' '
-		/"simulated_tok_s"/ { s = $2 }
-		FNR == NR { next }
+		FNR == NR { if (/"simulated_tok_s"/) s = $2; next }
 		/"measured_tok_s"/ { m = $2 } /"noise"/ { n = $2 }
 		END { print m / s - 1, s, m, n, changed }' "$out/$name.simulated.json" "$out/$name.json" >>"$out/$name.runs"
 }

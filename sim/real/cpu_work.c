@@ -5,70 +5,64 @@
 
 #define PROBE_S 0.05
 
-typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
-#define WORDS (sizeof(vec) / sizeof(float))
-#define EACH(x) ((x) - (vec){0})
-
 /* Loads of the next words need not wait for the arithmetic on these: it is done on registers, with as many sums as hide
-   how long one multiply-add takes. One pass over len bytes for each number of multiply-adds would not do: what is
-   fetched from memory would then be fetched only in the first. Words are asked for far enough ahead that memory stays busy
-   while there is much to do for each. n_sums: as many as there are registers for. */
+   how long one multiply-add takes and as there are registers for. One pass over len bytes for each number of multiply-adds
+   would not do: what is fetched from memory would then be fetched only in the first. Words are asked for far enough ahead
+   that memory stays busy while there is much to do for each.
+
+   A function for each width of registers: vectors wider than these go through memory. */
 #define SUMS 8
 #define AHEAD_BYTES 8192
 
-static inline __attribute__((always_inline)) float work(const void *p, size_t len, unsigned macs, const size_t n_sums)
-{
-	const vec x = EACH(0.25f), *w = p;
-	vec sum[SUMS] = {{0}}, all = {0};
-	float total = 0;
-
-	for (size_t i = 0; i + n_sums <= len / sizeof(vec); i += n_sums) {
-		vec v[SUMS];
-		UNROLL
-		for (size_t k = 0; k < n_sums; k++) {
-			v[k] = w[i + k];
-			__builtin_prefetch((const char *)(w + i + k) + AHEAD_BYTES);
-		}
-		for (unsigned m = macs; m > 0; m--) {
-			UNROLL
-			for (size_t k = 0; k < n_sums; k++)
-				sum[k] += v[k] * x;
-		}
-		if (macs == 0) {
-			UNROLL
-			for (size_t k = 0; k < n_sums; k++)
-				sum[k] += v[k];
-		}
+#define WORK(name, attributes, vec_bytes)                                                                           \
+	typedef float name##_vec __attribute__((vector_size(vec_bytes), aligned(4), may_alias));                    \
+	attributes static float name(const void *p, size_t len, unsigned macs)                                      \
+	{                                                                                                           \
+		const name##_vec x = (name##_vec){0} + 0.25f, *w = p;                                               \
+		name##_vec sum[SUMS] = {{0}}, all = {0};                                                            \
+		float total = 0;                                                                                    \
+		for (size_t i = 0; i + SUMS <= len / sizeof(x); i += SUMS) {                                        \
+			name##_vec v[SUMS];                                                                         \
+			UNROLL                                                                                      \
+			for (size_t k = 0; k < SUMS; k++)                                                           \
+				v[k] = w[i + k];                                                                    \
+			UNROLL                                                                                      \
+			for (size_t k = 0; k < SUMS * sizeof(x); k += 64)                                           \
+				__builtin_prefetch((const char *)(w + i) + k + AHEAD_BYTES);                        \
+			for (unsigned m = macs; m > 0; m--) {                                                       \
+				UNROLL                                                                              \
+				for (size_t k = 0; k < SUMS; k++)                                                   \
+					sum[k] = sum[k] * x + v[k];                                                 \
+			}                                                                                           \
+			if (macs == 0) {                                                                            \
+				UNROLL                                                                              \
+				for (size_t k = 0; k < SUMS; k++)                                                   \
+					sum[k] += v[k];                                                             \
+			}                                                                                           \
+		}                                                                                                   \
+		UNROLL                                                                                              \
+		for (size_t k = 0; k < SUMS; k++)                                                                   \
+			all += sum[k];                                                                              \
+		for (size_t i = 0; i < sizeof(x) / sizeof(float); i++)                                              \
+			total += all[i];                                                                            \
+		return total;                                                                                       \
 	}
-	UNROLL
-	for (size_t k = 0; k < n_sums; k++)
-		all += sum[k];
-	for (size_t i = 0; i < WORDS; i++)
-		total += all[i];
-	return total;
-}
 
+WORK(work_16, , 16)
 #if defined(__x86_64__)
-static __attribute__((target("avx512f"))) float work_avx512(const void *p, size_t len, unsigned macs)
-{
-	return work(p, len, macs, 8);
-}
-
-static __attribute__((target("avx2,fma"))) float work_avx2(const void *p, size_t len, unsigned macs)
-{
-	return work(p, len, macs, 4);
-}
+WORK(work_32, __attribute__((target("avx2,fma"))), 32)
+WORK(work_64, __attribute__((target("avx512f"))), 64)
 #endif
 
 float cpu_work(const void *p, size_t len, unsigned macs)
 {
 #if defined(__x86_64__)
 	if (__builtin_cpu_supports("avx512f"))
-		return work_avx512(p, len, macs);
+		return work_64(p, len, macs);
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return work_avx2(p, len, macs);
+		return work_32(p, len, macs);
 #endif
-	return work(p, len, macs, 2);
+	return work_16(p, len, macs);
 }
 
 static uint32_t pattern_word(unsigned buffer, uint64_t i)
