@@ -105,7 +105,7 @@ struct worker {
 	pthread_t id;
 };
 
-static void pin(int cpu)
+void measure_pin(int cpu)
 {
 	size_t bytes = CPU_ALLOC_SIZE(cpu + 1);
 	cpu_set_t *set = CPU_ALLOC(cpu + 1);
@@ -124,7 +124,7 @@ static void *work(void *arg)
 	struct crew *crew = w->crew;
 	enum start start;
 
-	pin(w->cpu);
+	measure_pin(w->cpu);
 	atomic_fetch_add(&crew->ready, 1);
 	while ((start = atomic_load(&crew->start)) == START_WAIT)
 		sched_yield();

@@ -44,6 +44,8 @@ struct measure_host {
 };
 
 int measure_host_read(struct arena *a, struct measure_host *out, struct err *err);
+/* Keeps the calling thread on that processor; where that cannot be, it goes where it likes. */
+void measure_pin(int cpu);
 
 struct measure_options {
 	bool part[MEASURE_PART_N];

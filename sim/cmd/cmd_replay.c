@@ -17,7 +17,7 @@ struct replay_args {
 	const char *on; /* "cpu", "cuda"; NULL: simulate only */
 	bool plain;
 	uint64_t steps, repeat, threads;
-	const char *dir, *write, *operations;
+	const char *dir, *write, *operations, *between, *repetitions;
 	double max_error; /* NAN: any */
 };
 
@@ -31,6 +31,8 @@ static const struct param options_table[] = {
 	PARAM_TEXT(struct replay_args, dir, "dir", ".", "folder for the file that stands for a drive; it is removed"),
 	PARAM_TEXT(struct replay_args, write, "write", NULL, "write the graph to this file (.opg)"),
 	PARAM_TEXT(struct replay_args, operations, "operations", NULL, "write every operation, measured and simulated, to this CSV"),
+	PARAM_TEXT(struct replay_args, between, "between", NULL, "run this graph before, between and behind the repetitions (cpu)"),
+	PARAM_TEXT(struct replay_args, repetitions, "repetitions", NULL, "write every repetition, and what ran between, to this CSV"),
 };
 
 static void usage(void)
@@ -132,8 +134,11 @@ static int parse(int argc, char **argv, struct replay_args *r)
 	}
 	if (argc - optind != 1)
 		return cmd_usage_error(argv[0], "expected one SCENARIO.yaml or GRAPH.opg, not %d", argc - optind);
-	if (!r->on && (r->operations || isfinite(r->max_error)))
-		return cmd_usage_error(argv[0], "--%s goes with --on", r->operations ? "operations" : "max-error");
+	if (!r->on && (r->operations || r->repetitions || isfinite(r->max_error)))
+		return cmd_usage_error(argv[0], "--%s goes with --on",
+			r->operations ? "operations" : r->repetitions ? "repetitions" : "max-error");
+	if (r->between && (!r->on || strcmp(r->on, "cpu") != 0))
+		return cmd_usage_error(argv[0], "--between goes with --on cpu");
 	c->path = argv[optind];
 	return -1;
 }
@@ -167,16 +172,52 @@ static int get_graph(struct replay_args *r, struct opg **g)
 	return graph_record(c->scenario, r->steps, &cmd_interrupted, &c->arena, g, &err) ? cmd_fail(&err) : -1;
 }
 
-struct operations {
+struct measured {
 	const struct compare *compare;
 	struct arena *arena;
 };
 
 static void write_operations(FILE *to, void *ctx)
 {
-	struct operations *o = ctx;
+	struct measured *m = ctx;
 
-	compare_print_operations(o->compare, o->arena, to);
+	compare_print_operations(m->compare, m->arena, to);
+}
+
+static void write_repetitions(FILE *to, void *ctx)
+{
+	struct measured *m = ctx;
+
+	compare_print_repetitions(m->compare, to);
+}
+
+static int write_measured(const struct replay_args *r, struct measured *m, struct err *err)
+{
+	if (r->operations && file_replace(r->operations, write_operations, m, err))
+		return -1;
+	return r->repetitions ? file_replace(r->repetitions, write_repetitions, m, err) : 0;
+}
+
+/* Runs it here, where that is asked for. */
+static int measure(struct replay_args *r, struct compare *compare, struct err *err)
+{
+	struct arena *a = &r->c.arena;
+	struct compare *between = r->between ? arena_new(a, struct compare) : NULL;
+	struct compare_how how = {
+		.repetitions = r->repeat,
+		.cuda = r->on && strcmp(r->on, "cuda") == 0,
+		.between = between,
+		.exec = {(unsigned)r->threads, r->dir, &cmd_interrupted},
+	};
+	struct opg *g;
+
+	if (!r->on)
+		return 0;
+	if (between && (opg_read(r->between, a, &g, err) || compare_simulate(g, &cmd_interrupted, a, between, err)))
+		return -1;
+	if (compare_measure(compare, &how, a, err))
+		return -1;
+	return write_measured(r, &(struct measured){compare, a}, err);
 }
 
 static void print_heading(const struct opg *g)
@@ -193,7 +234,6 @@ static void print_heading(const struct opg *g)
 static int run(struct replay_args *r)
 {
 	struct cmd_scenario *c = &r->c;
-	struct cpu_exec_options o = {(unsigned)r->threads, r->dir, &cmd_interrupted};
 	struct compare compare;
 	struct err err = {0};
 	struct opg *g;
@@ -205,11 +245,7 @@ static int run(struct replay_args *r)
 		return cmd_fail(&err);
 	if ((r->on || r->plain) && c->scenario)
 		plain_kernels(c->scenario->machine, g, &c->arena);
-	if (compare_simulate(g, &cmd_interrupted, &c->arena, &compare, &err) ||
-		(r->on && compare_measure(&compare, r->repeat, strcmp(r->on, "cuda") == 0, &o, &c->arena, &err)))
-		return cmd_fail(&err);
-	if (r->operations &&
-		file_replace(r->operations, write_operations, &(struct operations){&compare, &c->arena}, &err))
+	if (compare_simulate(g, &cmd_interrupted, &c->arena, &compare, &err) || measure(r, &compare, &err))
 		return cmd_fail(&err);
 	if (c->json) {
 		compare_print_json(&compare, stdout);

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hw/measure.h"
 #include "sim/real/cpu_buffers.h"
 #include "sim/real/cpu_dot.h"
 #include "sim/real/cpu_team.h"
@@ -35,6 +36,7 @@ struct lane {
 	unsigned threads;
 	struct cpu_team team;
 	struct cpu_helper *helper;
+	const int *cpu;        /* of each; NULL: any */
 	char **bounce;         /* by member; NULL: it copies nothing */
 	/* the operation at hand */
 	const struct opg_op *op;
@@ -429,6 +431,8 @@ static void *run_lane(void *ctx)
 	struct lane *l = ctx;
 	uint32_t id;
 
+	if (l->cpu)
+		measure_pin(l->cpu[0]);
 	while ((id = dequeue(l)) != NOBODY) {
 		wait_until(l->e, l->e->result.start_s[id] + sim_seconds(l->e->g->ops.at[id].latency));
 		run_op(l, id);
@@ -496,18 +500,16 @@ static void find_dots(struct cpu_exec *e)
 	}
 }
 
-static uint64_t processors(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n > 0 ? (uint64_t)n : 1;
-}
-
-/* What each lane must be able to do, from the operations on it. */
+/* What each lane must be able to do, from the operations on it. Threads that compute together keep to a processor each, those
+   that `offsim calibrate` measures: two that have slept may share one for a hundredth of a second before the system parts
+   them. */
 static int plan_lanes(struct cpu_exec *e, struct err *err)
 {
 	const struct opg *g = e->g;
+	struct measure_host host;
 
+	if (measure_host_read(e->arena, &host, err))
+		return -1;
 	for (uint32_t id = 0; id < e->n_ops; id++) {
 		const struct opg_op *o = &g->ops.at[id];
 		struct lane *l = &e->lane[o->unit == OPG_NONE ? e->n_lanes - 1 : (unsigned)o->unit];
@@ -521,11 +523,13 @@ static int plan_lanes(struct cpu_exec *e, struct err *err)
 		if (o->kind == OPG_COPY && (on_drive(g, o->from) || on_drive(g, o->to)))
 			threads = DRIVE_THREADS;
 		else if (o->kind == OPG_KERNEL && g->devices.at[o->device].kind == OPG_DEVICE_CPU)
-			threads = e->o.threads ? e->o.threads : o->threads ? o->threads : processors();
+			threads = e->o.threads ? e->o.threads : o->threads ? o->threads : host.quota;
 		if (check_threads(threads, err))
 			return -1;
 		if (threads > l->threads)
 			l->threads = (unsigned)threads;
+		if (o->kind == OPG_KERNEL)
+			l->cpu = l->threads > 1 && l->threads <= host.threads ? host.thread_cpu : NULL;
 	}
 	return 0;
 }
@@ -539,7 +543,7 @@ static int start_lane(struct cpu_exec *e, struct lane *l, struct err *err)
 		if (!l->bounce[i])
 			return err_set(err, ERR_NOMEM, "out of memory");
 	}
-	if (cpu_team_start(&l->team, l->threads, l->helper, err))
+	if (cpu_team_start(&l->team, l->threads, l->helper, l->cpu, err))
 		return -1;
 	int rc = pthread_create(&l->leader, NULL, run_lane, l);
 	if (rc) {

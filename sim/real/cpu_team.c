@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "hw/measure.h"
+
 /* Waits for the round after `seen`. */
 static void wait_for_work(struct cpu_team *t, unsigned seen)
 {
@@ -21,6 +23,8 @@ static void *help(void *ctx)
 	struct cpu_helper *h = ctx;
 	struct cpu_team *t = h->team;
 
+	if (t->cpu)
+		measure_pin(t->cpu[h->member]);
 	for (unsigned round = 0;; round++) {
 		wait_for_work(t, round);
 		if (atomic_load(&t->quit))
@@ -38,9 +42,9 @@ static void begin(struct cpu_team *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-int cpu_team_start(struct cpu_team *t, unsigned n, struct cpu_helper *helper, struct err *err)
+int cpu_team_start(struct cpu_team *t, unsigned n, struct cpu_helper *helper, const int *cpu, struct err *err)
 {
-	*t = (struct cpu_team){.n = 1, .helper = helper};
+	*t = (struct cpu_team){.n = 1, .helper = helper, .cpu = cpu};
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->begun, NULL);
 	for (; t->n < n; t->n++) {

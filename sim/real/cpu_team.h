@@ -40,6 +40,7 @@ struct cpu_helper {
 struct cpu_team {
 	unsigned n;                    /* members, the leader included */
 	struct cpu_helper *helper;     /* n - 1; the caller's memory */
+	const int *cpu;                /* by member: the processor that it stays on; NULL: any */
 	cpu_team_fn *fn;               /* of the work at hand */
 	void *ctx;
 	_Atomic unsigned round, left;  /* round: of work; left: helpers still at it */
@@ -48,8 +49,9 @@ struct cpu_team {
 	pthread_cond_t begun;
 };
 
-/* helper: room for n - 1. On failure nothing is left behind. */
-int cpu_team_start(struct cpu_team *t, unsigned n, struct cpu_helper *helper, struct err *err);
+/* helper: room for n - 1. cpu: of n members, which the leader's thread must keep to by itself; NULL: none does. On failure
+   nothing is left behind. */
+int cpu_team_start(struct cpu_team *t, unsigned n, struct cpu_helper *helper, const int *cpu, struct err *err);
 /* Calls fn for every member, for the leader in the caller's thread; returns when all are done. */
 void cpu_team_run(struct cpu_team *t, cpu_team_fn *fn, void *ctx);
 void cpu_team_stop(struct cpu_team *t);

@@ -132,22 +132,63 @@ static double difference(double a, double b)
 	return fabs(a - b) / fmin(a, b);
 }
 
+/* What runs between: its executor, and where its next times go. */
+struct between {
+	const struct compare *c; /* NULL: none */
+	struct cpu_exec *e;
+	double *s;
+};
+
+static int open_between(struct between *b, struct compare *r, const struct cpu_exec_options *o, struct arena *a, struct err *err)
+{
+	*b = (struct between){.c = r->between};
+	if (!b->c)
+		return 0;
+	b->s = r->between_s = arena_array(a, double, (r->repetitions + 1) * b->c->n_rows);
+	return cpu_exec_open(b->c->g, o, a, &b->e, err);
+}
+
+static int run_between(struct between *b, struct err *err)
+{
+	struct cpu_exec_result result;
+
+	if (!b->c)
+		return 0;
+	if (cpu_exec_run(b->e, &result, err))
+		return -1;
+	sum_rows(b->c, result.start_s, result.end_s, b->s);
+	b->s += b->c->n_rows;
+	return 0;
+}
+
+static int run_all(struct compare *r, struct cpu_exec *e, struct between *b, double *sum, struct err *err)
+{
+	if (probe(&r->before, err) || run_between(b, err))
+		return -1;
+	for (uint64_t i = 0; i < r->repetitions; i++) {
+		if (cpu_exec_run(e, &r->last, err))
+			return -1;
+		sum_rows(r, r->last.start_s, r->last.end_s, sum + i * r->n_rows);
+		if (run_between(b, err))
+			return -1;
+	}
+	return probe(&r->after, err);
+}
+
 static int run_cpu(struct compare *r, const struct cpu_exec_options *o, double *sum, struct arena *a, struct err *err)
 {
+	struct between between;
 	struct cpu_exec *e;
-	int rc = 0;
 
 	if (cpu_exec_open(r->g, o, a, &e, err))
 		return -1;
-	rc = probe(&r->before, err);
-	for (uint64_t i = 0; rc == 0 && i < r->repetitions; i++) {
-		rc = cpu_exec_run(e, &r->last, err);
-		if (rc == 0)
-			sum_rows(r, r->last.start_s, r->last.end_s, sum + i * r->n_rows);
-	}
-	rc = rc || probe(&r->after, err);
+	int rc = open_between(&between, r, o, a, err);
+	if (rc == 0)
+		rc = run_all(r, e, &between, sum, err);
+	if (between.e)
+		cpu_exec_close(between.e);
 	cpu_exec_close(e);
-	return rc ? -1 : 0;
+	return rc;
 }
 
 static int run_cuda(struct compare *r, const struct cpu_exec_options *o, double *sum, struct arena *a, struct err *err)
@@ -162,20 +203,24 @@ static int run_cuda(struct compare *r, const struct cpu_exec_options *o, double 
 	return 0;
 }
 
-int compare_measure(struct compare *r, uint64_t n, bool cuda, const struct cpu_exec_options *o, struct arena *a, struct err *err)
+int compare_measure(struct compare *r, const struct compare_how *how, struct arena *a, struct err *err)
 {
+	uint64_t n = how->repetitions;
 	double *sum = arena_array(a, double, n * r->n_rows), *of_row = arena_array(a, double, n);
 
 	r->repetitions = n;
-	if (cuda ? run_cuda(r, o, sum, a, err) : run_cpu(r, o, sum, a, err))
+	r->between = how->between;
+	if (how->cuda ? run_cuda(r, &how->exec, sum, a, err) : run_cpu(r, &how->exec, sum, a, err))
 		return -1;
+	r->step_s = arena_array(a, double, n);
+	for (uint64_t i = 0; i < n; i++)
+		r->step_s[i] = sum[i * r->n_rows];
+	r->fastest_tok_s = step_tokens(r->g) / gsl_stats_min(r->step_s, 1, n);
+	if (n > 1)
+		r->noise = gsl_stats_sd(r->step_s, 1, n) / gsl_stats_mean(r->step_s, 1, n);
 	for (size_t k = 0; k < r->n_rows; k++) {
 		for (uint64_t i = 0; i < n; i++)
 			of_row[i] = sum[i * r->n_rows + k];
-		if (k == 0)
-			r->fastest_tok_s = step_tokens(r->g) / gsl_stats_min(of_row, 1, n);
-		if (k == 0 && n > 1)
-			r->noise = gsl_stats_sd(of_row, 1, n) / gsl_stats_mean(of_row, 1, n);
 		r->row[k].measured_s = stats_median(of_row, n, a);
 	}
 	r->measured = true;
@@ -278,6 +323,21 @@ void compare_print_operations(const struct compare *r, struct arena *a, FILE *to
 			sim_seconds(r->simulated.start[i]), sim_seconds(r->simulated.end[i]), r->last.start_s[i],
 			r->last.end_s[i], place[i]);
 	}
+}
+
+void compare_print_repetitions(const struct compare *r, FILE *to)
+{
+	size_t n = r->between ? r->between->n_rows : 0;
+
+	fprintf(to, "repetition,step_s");
+	for (size_t k = 1; k < n; k++)
+		fprintf(to, ",%s before_s,%s behind_s", r->between->row[k].operation, r->between->row[k].operation);
+	for (uint64_t i = 0; i < r->repetitions; i++) {
+		fprintf(to, "\n%" PRIu64 ",%.9f", i, r->step_s[i]);
+		for (size_t k = 1; k < n; k++)
+			fprintf(to, ",%.9f,%.9f", r->between_s[i * n + k], r->between_s[(i + 1) * n + k]);
+	}
+	fputc('\n', to);
 }
 
 /* ---- results.db ---- */

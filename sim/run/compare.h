@@ -2,6 +2,7 @@
  * compare.h - one graph, two executors: the simulator and this machine, side by side.
  *
  *	probe ─ run ─ run ─ … ─ probe      each run from idle; what is measured is the median over them
+ *	  between ┴─────┴───┴─ …           another graph, before and behind each: how fast the machine was right then
  *
  * Only steps that count are compared: those before fill the pipeline, the one behind gives the last one company.
  */
@@ -36,18 +37,30 @@ struct compare {
 	struct cpu_probe before, after;
 	double changed;         /* larger of the relative differences of the two probes' rates */
 	struct cpu_exec_result last; /* of the last repetition */
+	double *step_s;         /* by repetition */
+	const struct compare *between; /* NULL: none */
+	double *between_s;      /* seconds of its rows: n_rows before repetition i at i * n_rows, behind it the next */
+};
+
+struct compare_how {
+	uint64_t repetitions;
+	bool cuda;                    /* on GPUs; else on processors alone */
+	const struct compare *between; /* simulated; NULL, as with cuda: none */
+	struct cpu_exec_options exec;
 };
 
 /* Simulates. r and all in it lives in the arena. */
 int compare_simulate(const struct opg *g, const volatile sig_atomic_t *interrupted, struct arena *a, struct compare *r,
 	struct err *err);
-/* Then runs it n times on this machine: on its processors alone, or (cuda) on its GPUs. */
-int compare_measure(struct compare *r, uint64_t n, bool cuda, const struct cpu_exec_options *o, struct arena *a, struct err *err);
+/* Then runs it on this machine. */
+int compare_measure(struct compare *r, const struct compare_how *how, struct arena *a, struct err *err);
 
 void compare_print(const struct compare *r, FILE *to);
 void compare_print_json(const struct compare *r, FILE *to);
 /* Every operation, one a line of CSV, with both executors' times and order; measured. */
 void compare_print_operations(const struct compare *r, struct arena *a, FILE *to);
+/* Every repetition, one a line of CSV: seconds of a step, and of what ran between, before it and behind it; measured. */
+void compare_print_repetitions(const struct compare *r, FILE *to);
 
 /* Stores it under the graph's `about key`, replacing an earlier one of the same executor. ERR_INPUT when it has none. */
 int compare_store(const struct compare *r, const char *executor, const char *db, struct arena *a, struct err *err);

@@ -104,6 +104,37 @@ steps count=1 first=0 end=1 ahead=2 phase=decode
 kernal 0' >"$tmp/bad.opg"
 ok 'a malformed graph' sh -c "'$OFFSIM' replay '$tmp/bad.opg' 2>&1 | grep -q '^offsim: $tmp/bad.opg:3:1: unknown line .kernal.; did you mean .kernel.'"
 
+# What runs between the repetitions.
+cat >"$tmp/between.opg" <<END
+opg 1
+steps count=1 first=0 end=1 ahead=1 phase=decode
+resource 0 name=any rate=2.385e9
+memory 0 name=ram kind=ram
+device 0 name=cpu0 kind=cpu memory=0
+unit 0 name=cpu0
+buffer 0 memory=0 bytes=2385000 role=weights
+kernel 0 unit=0 device=0 from=0 bytes=4770000 group=read path=0:1 threads=2
+kernel 1 after=0 unit=0 device=0 flops=2.385e7 amount=2.385e7 group=add path=0:1
+step 2 after=1 tokens=1
+end 3
+END
+between() {
+	"$OFFSIM" replay "$tmp/cpu-q8.yaml" --on cpu --repeat 3 --no-db --json --between "$tmp/between.opg" --repetitions "$tmp/r.csv" >"$tmp/r.json" &&
+		awk -F'[:,]' '
+			/"measured_s"/ && !step_s { step_s = $2 }
+			FILENAME ~ /json$/ { next }
+			FNR == 1 { bad += $0 != "repetition,step_s,kernel read cpu0 before_s,kernel read cpu0 behind_s,kernel add cpu0 before_s,kernel add cpu0 behind_s"; next }
+			{ n++; bad += NF != 6 || $1 != n - 1; for (i = 2; i <= 6; i++) bad += !($i > 0); median += $2 - step_s < 1e-9 && step_s - $2 < 1e-9
+			  bad += n > 1 && ($3 != read || $5 != add); read = $4; add = $6 }
+			END { exit bad || n != 3 || median < 1 }' "$tmp/r.json" "$tmp/r.csv"
+}
+ok 'another graph before, between and behind the repetitions' between
+ok 'it must be a graph' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --on cpu --no-db --between "$tmp/bad.opg"
+ok 'nothing runs between simulations' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --between "$tmp/between.opg"
+ok 'nor on GPUs' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --on cuda --between "$tmp/between.opg"
+ok 'no repetitions of a simulation' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --repetitions "$tmp/r.csv"
+ok 'threads: as many processors as it may use' sh -c "taskset -c 0 '$OFFSIM' replay '$tmp/g.opg' --on cpu --dir '$tmp' --repeat 1 --no-db"
+
 # What is compared with: plain kernels. Those of the ideal engine are, but for their launches.
 simulated() { "$OFFSIM" replay "$@" --json | awk -F'[:,]' '/"simulated_tok_s"/ { print $2 + 0 }'; }
 scenario no-launch dense q8_0 ideal '{gpu-layers: 2}' "$batch" 'cpu0.launch: 0s, gpu0.launch: 0s'
