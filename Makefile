@@ -218,6 +218,28 @@ $(BUILD)/offsim-cuda: $(CUDA_OBJ) $(filter-out %/host_execute.cc.o,$(CXX_OBJ))
 $(BUILD)/offsim-hostexec: $(CXX_OBJ)
 	$(call say,LINK)
 	$(Q)$(CXX) $(OPT.$(MODE)) -o $@ $^ -lpthread
+# The same program on tests/cuda in place of CUDA's runtime, for machines without nvcc and without a GPU, and a cuBLAS for it.
+STAND_IN     := $(BUILD)/stand-in
+STAND_IN_OBJ := $(patsubst hw/cuda/%.cu,$(STAND_IN)/%.o,$(CUDA_SRC)) \
+                $(patsubst %.cc,$(BUILD)/%.cc.o,$(filter-out tests/cuda/libcublas.cc,$(wildcard tests/cuda/*.cc)))
+STAND_IN_CXX  = $(CXX) $(CXX_WARN) $(if $(DEVELOPER),-Werror) -Itests/cuda $(CXX_FLAGS)
+-include $(STAND_IN_OBJ:%.o=%.d) $(STAND_IN)/libcublas.d
+stand-in: $(STAND_IN)/offsim-cuda $(STAND_IN)/libcublas.so.13
+$(STAND_IN)/offsim-cuda: $(STAND_IN_OBJ) $(filter-out %/host_execute.cc.o %/host_backend.cc.o,$(CXX_OBJ))
+	$(call say,LINK)
+	$(Q)$(CXX) $(OPT.$(MODE)) -rdynamic -o $@ $^ -ldl -lpthread
+$(BUILD)/tests/cuda/%.cc.o: CXX_FLAGS += -Itests/cuda
+# Vectors of whatever kind they are are read as others.
+$(STAND_IN)/%.o: hw/cuda/%.cu tests/cuda/launches.sed $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q){ echo '#line 1 "$<"'; sed -f tests/cuda/launches.sed $<; } >$(@:.o=.cc)
+	$(Q)$(STAND_IN_CXX) -Wno-unknown-pragmas -fno-strict-aliasing -MMD -MP -c -o $@ $(@:.o=.cc)
+# Sums are of whole numbers, exact in any order.
+$(STAND_IN)/libcublas.so.13: tests/cuda/libcublas.cc $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(STAND_IN_CXX) -O3 -ffast-math -fPIC -shared -MMD -MP -MF $(STAND_IN)/libcublas.d -o $@ $<
 $(BUILD)/cuda-flags: FORCE
 	@mkdir -p $(@D); echo '$(NVCC) $(NVCC_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(NVCC_FLAGS)' >$@
 $(BUILD)/%.cc.o: %.cc $(BUILD)/flags
@@ -263,5 +285,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all cuda gpu-check deps deps-check demo docs docs-lessons docs-accuracy leave-one-out replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all cuda stand-in gpu-check deps deps-check demo docs docs-lessons docs-accuracy leave-one-out replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <deque>
+#include <optional>
 
 #include "hw/cuda/failure.h"
 #include "hw/cuda/host_memory.h"
@@ -22,24 +24,26 @@ const int CLOCK_TRIES = 10;
 
 struct cuda_stream {
 	int device;
-	cudaStream_t stream;
+	gpu_stream stream;
+
+	explicit cuda_stream(int d) : device(d) {}
 };
 
 struct cuda_gpu {
 	bool opened = false;
-	cudaStream_t stream; /* for filling */
+	std::optional<gpu_stream> stream; /* for filling */
 	gpu_reader reader;
-	cudaEvent_t base;
-	double base_s;       /* when that was, on the host's clock */
+	std::optional<gpu_event> base;
+	double base_s;                    /* when that was, on the host's clock */
 	unsigned *sink;
 	unsigned long long *loaded = nullptr; /* by operation */
 	std::vector<unsigned long long> loaded_here;
-	std::vector<cudaEvent_t> pool;
+	std::deque<gpu_event> pool;
 };
 
 struct cuda_backend : backend {
 	std::vector<cuda_gpu> gpus;
-	std::vector<cuda_stream> streams;
+	std::deque<cuda_stream> streams;
 	std::vector<cudaEvent_t> event; /* of the run; NULL: the host's own operation */
 	std::vector<int> event_device;
 	std::vector<std::pair<int, char *>> memory;
@@ -65,10 +69,10 @@ struct cuda_backend : backend {
 		use(device);
 		if (g.opened)
 			return;
-		must(cudaStreamCreateWithFlags(&g.stream, cudaStreamNonBlocking), "make a stream");
-		must(cudaEventCreate(&g.base), "make an event");
-		must(cudaMalloc((void **)&g.sink, sizeof(*g.sink)), "take memory of a GPU");
-		g.reader.open(device, g.stream);
+		g.stream.emplace();
+		g.base.emplace();
+		g.sink = (unsigned *)take_here(device, sizeof(*g.sink));
+		g.reader.open(device, *g.stream);
 		for (int peer = 0; peer < devices(); peer++)
 			if (gpus[(size_t)peer].opened) {
 				reach(peer, device);
@@ -77,9 +81,17 @@ struct cuda_backend : backend {
 		g.opened = true;
 	}
 
+	/* On this device, which is current. */
+	char *take_here(int device, uint64_t bytes)
+	{
+		char *p;
+		must(cudaMalloc((void **)&p, bytes), "take memory of a GPU");
+		memory.push_back({device, p});
+		return p;
+	}
+
 	cuda_backend() : gpus((size_t)gpu_count()) {}
 
-	/* The driver takes back what the process had, in whatever state a failure left it. */
 	~cuda_backend() override
 	{
 		for (auto &p : memory)
@@ -117,8 +129,7 @@ struct cuda_backend : backend {
 		char *p;
 		if (device != HOST) {
 			open(device);
-			must(cudaMalloc((void **)&p, bytes), "take memory of a GPU");
-			memory.push_back({device, p});
+			p = take_here(device, bytes);
 		} else if (pinned) {
 			must(cudaHostAlloc((void **)&p, bytes, cudaHostAllocPortable | cudaHostAllocMapped), "pin host memory");
 			memory.push_back({HOST, p});
@@ -138,8 +149,8 @@ struct cuda_backend : backend {
 			return;
 		}
 		use(device);
-		gpu_fill(gpus[(size_t)device].stream, p, bytes, salt, first);
-		must(cudaStreamSynchronize(gpus[(size_t)device].stream), "fill memory of a GPU");
+		gpu_fill(*gpus[(size_t)device].stream, p, bytes, salt, first);
+		must(cudaStreamSynchronize(*gpus[(size_t)device].stream), "fill memory of a GPU");
 	}
 
 	void copy_now(char *to, const char *from, uint64_t bytes) override
@@ -150,30 +161,26 @@ struct cuda_backend : backend {
 
 	int open_stream(int device) override
 	{
-		cuda_stream s = {device, nullptr};
 		open(device);
-		must(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking), "make a stream");
-		streams.push_back(s);
+		streams.emplace_back(device);
 		return (int)streams.size() - 1;
 	}
 
 	void lay_clocks(cuda_gpu &g)
 	{
 		double window_s = 1;
-		cudaEvent_t best;
-		must(cudaEventCreate(&best), "make an event");
+		gpu_event best;
 		for (int i = 0; i < CLOCK_TRIES; i++) {
 			double before_s = clock_now();
-			must(cudaEventRecord(best, g.stream), "record an event");
+			best.record(*g.stream);
 			must(cudaEventSynchronize(best), "wait for an event");
 			double after_s = clock_now();
 			if (after_s - before_s >= window_s && i)
 				continue;
 			window_s = after_s - before_s;
 			g.base_s = (before_s + after_s) / 2;
-			std::swap(g.base, best);
+			std::swap(g.base->event, best.event);
 		}
-		must(cudaEventDestroy(best), "give back an event");
 	}
 
 	double begin(const std::vector<int> &event_stream) override
@@ -189,10 +196,8 @@ struct cuda_backend : backend {
 			int device = event_device[i] = streams[(size_t)event_stream[i]].device;
 			cuda_gpu &g = gpus[(size_t)device];
 			if (used[(size_t)device] == g.pool.size()) {
-				cudaEvent_t made;
 				use(device);
-				must(cudaEventCreate(&made), "make an event");
-				g.pool.push_back(made);
+				g.pool.emplace_back();
 			}
 			event[i] = g.pool[used[(size_t)device]++];
 		}
@@ -203,8 +208,8 @@ struct cuda_backend : backend {
 			use((int)d);
 			if (!g.loaded)
 				g.loaded = (unsigned long long *)take((int)d, false, n_events * sizeof(*g.loaded));
-			must(cudaMemsetAsync(g.loaded, 0, n_events * sizeof(*g.loaded), g.stream), "clear counters");
-			must(cudaStreamSynchronize(g.stream), "clear counters");
+			must(cudaMemsetAsync(g.loaded, 0, n_events * sizeof(*g.loaded), *g.stream), "clear counters");
+			must(cudaStreamSynchronize(*g.stream), "clear counters");
 			lay_clocks(g);
 		}
 		begin_s = clock_now();
@@ -246,9 +251,7 @@ struct cuda_backend : backend {
 	double seconds(uint32_t i) override
 	{
 		const cuda_gpu &g = gpus[(size_t)event_device[i]];
-		float ms;
-		must(cudaEventElapsedTime(&ms, g.base, event[i]), "read the time between events");
-		return g.base_s - begin_s + ms * 1e-3;
+		return g.base_s - begin_s + gpu_seconds(*g.base, event[i]);
 	}
 
 	/* A GPU cannot be stopped, but does not have much before it. */

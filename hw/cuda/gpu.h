@@ -18,6 +18,31 @@ void must(cudaError_t rc, const char *what);
    the last error would find it there. */
 bool must_unless(cudaError_t rc, cudaError_t but, const char *what);
 
+/* On the current device; given back at their end. */
+struct gpu_stream {
+	cudaStream_t stream = nullptr;
+
+	gpu_stream() { must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream"); }
+	~gpu_stream() { cudaStreamDestroy(stream); }
+	gpu_stream(const gpu_stream &) = delete;
+	gpu_stream &operator=(const gpu_stream &) = delete;
+	operator cudaStream_t() const { return stream; }
+};
+
+struct gpu_event {
+	cudaEvent_t event = nullptr;
+
+	gpu_event() { must(cudaEventCreate(&event), "make an event"); }
+	~gpu_event() { cudaEventDestroy(event); }
+	gpu_event(const gpu_event &) = delete;
+	gpu_event &operator=(const gpu_event &) = delete;
+	operator cudaEvent_t() const { return event; }
+	void record(cudaStream_t s) const { must(cudaEventRecord(event, s), "record an event"); }
+};
+
+/* Both have passed. */
+double gpu_seconds(cudaEvent_t begin, cudaEvent_t end);
+
 /* How many there are; throws "no CUDA device", with the reason, when there is none. */
 int gpu_count();
 
@@ -33,6 +58,8 @@ struct gpu_reader {
 	/* Has it work until its clocks are up, then measures launch_s, on a stream of this device, which must be idle and current. */
 	void open(int device, cudaStream_t stream);
 	void launch(cudaStream_t stream, const kernel_work &w, unsigned long long *loaded, unsigned *sink) const;
+	/* As many as take this GPU so long or up to twice as long, with launching and waiting. */
+	double flops_of(cudaStream_t stream, double seconds, bool fp32) const;
 };
 
 void gpu_empty(cudaStream_t stream);

@@ -37,25 +37,10 @@ gpu_memory::~gpu_memory()
 	host ? cudaFreeHost(p) : cudaFree(p);
 }
 
-gpu_timer::gpu_timer()
-{
-	must(cudaEventCreate(&begin), "make an event");
-	must(cudaEventCreate(&end), "make an event");
-}
-
-gpu_timer::~gpu_timer()
-{
-	cudaEventDestroy(begin);
-	cudaEventDestroy(end);
-}
-
 double gpu_timer::seconds()
 {
-	float ms;
-
 	must(cudaEventSynchronize(end), "wait for an event");
-	must(cudaEventElapsedTime(&ms, begin, end), "read the time between events");
-	return ms * 1e-3;
+	return gpu_seconds(begin, end);
 }
 
 uint64_t calibration::room(uint64_t wanted) const
@@ -112,9 +97,9 @@ void calibration::time_queued(gpu_sample &s, int n, const std::function<void()> 
 	for (int i = 0; i < n; i++) {
 		look_for_interrupt();
 		gpu_spin(stream, SUBMIT_FIRST_S + 2 * submit_s);
-		t.start(stream);
+		t.begin.record(stream);
 		fn();
-		t.stop(stream);
+		t.end.record(stream);
 		s.seconds.push_back(t.seconds());
 	}
 	for (int i = 0; i < n; i++) {
@@ -134,9 +119,9 @@ void calibration::time_waited(gpu_sample &s, int n, const std::function<void()> 
 	for (int i = 0; i < n; i++) {
 		look_for_interrupt();
 		double begin_s = clock_now();
-		t.start(stream);
+		t.begin.record(stream);
 		fn();
-		t.stop(stream);
+		t.end.record(stream);
 		must(cudaStreamSynchronize(stream), "measure");
 		s.seconds.push_back(clock_now() - begin_s);
 		s.other_seconds.push_back(t.seconds());
@@ -380,6 +365,7 @@ static void try_part(calibration &c, const calibration_part &p)
 	}
 	look_for_interrupt();
 	/* What it left behind. */
+	cudaSetDevice(c.device);
 	cudaStreamSynchronize(c.stream);
 	cudaGetLastError();
 	look_at_link(c.devices.back());
@@ -405,14 +391,14 @@ static void run_parts(calibration &c, const std::vector<std::string> &only)
 {
 	for (c.device = 0; c.device < c.n_devices; c.device++) {
 		must(cudaSetDevice(c.device), "use a GPU");
-		must(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "make a stream");
+		gpu_stream stream;
+		c.stream = stream;
 		c.reader.open(c.device, c.stream);
 		c.devices.push_back(describe(c.device));
 		each_part([&](const calibration_part &p) {
 			if (wanted(only, p.name))
 				run_part(c, p);
 		});
-		cudaStreamDestroy(c.stream);
 	}
 }
 

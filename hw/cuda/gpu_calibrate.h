@@ -53,14 +53,8 @@ struct gpu_memory {
 };
 
 struct gpu_timer {
-	cudaEvent_t begin, end;
+	gpu_event begin, end;
 
-	gpu_timer();
-	~gpu_timer();
-	gpu_timer(const gpu_timer &) = delete;
-	gpu_timer &operator=(const gpu_timer &) = delete;
-	void start(cudaStream_t s) { must(cudaEventRecord(begin, s), "record an event"); }
-	void stop(cudaStream_t s) { must(cudaEventRecord(end, s), "record an event"); }
 	double seconds(); /* waits */
 };
 

@@ -64,9 +64,8 @@ static double read_once(const calibration &c, int fd, uint64_t bytes, char *devi
 	for (unsigned t = 0; t < threads; t++)
 		thread.emplace_back([&] {
 			try {
-				cudaStream_t stream;
 				must(cudaSetDevice(c.device), "use a GPU");
-				must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
+				gpu_stream stream;
 				gpu_memory pinned(true, PIECE);
 				for (uint64_t at; (at = next.fetch_add(PIECE)) < bytes && !interrupted;) {
 					ssize_t n = pread(fd, pinned.p, PIECE, (off_t)at);
@@ -75,7 +74,6 @@ static double read_once(const calibration &c, int fd, uint64_t bytes, char *devi
 					must(cudaMemcpyAsync(device + at, pinned.p, PIECE, cudaMemcpyDefault, stream), "copy");
 					must(cudaStreamSynchronize(stream), "copy");
 				}
-				must(cudaStreamDestroy(stream), "give back a stream");
 			} catch (...) {
 				std::lock_guard<std::mutex> held(lock);
 				error = std::current_exception();

@@ -14,9 +14,10 @@ static const uint64_t VECTORS_EACH = 4, VECTORS = 32 * VECTORS_EACH;
 /* Independent chains of arithmetic, and the FLOPs of one round of a warp through them. */
 static const int FMA_CHAINS = 8, MMA_CHAINS = 2;
 static const double FMA_ROUND = 2.0 * 32 * FMA_CHAINS, MMA_ROUND = 2.0 * 16 * 16 * 16 * MMA_CHAINS;
+static const double FEWEST_FLOPS = 1e6;
 static const int LAUNCHES = 1000;
 /* An idle GPU takes some tenths of a second of work to raise the clocks of processor, memory and link. */
-static const double WARM_S = 0.5, WARM_FLOPS = 2e10;
+static const double WARM_S = 0.5, WARM_LAUNCH_S = 2e-3;
 
 /* ---- failures ---- */
 
@@ -60,6 +61,14 @@ bool must_unless(cudaError_t rc, cudaError_t but, const char *what)
 	else
 		must(rc, what);
 	return rc == cudaSuccess;
+}
+
+double gpu_seconds(cudaEvent_t begin, cudaEvent_t end)
+{
+	float ms;
+
+	must(cudaEventElapsedTime(&ms, begin, end), "read the time between events");
+	return ms * 1e-3;
 }
 
 int gpu_count()
@@ -163,11 +172,13 @@ template <class arithmetic> static __global__ void __launch_bounds__(THREADS) re
 	uint64_t warps = (uint64_t)gridDim.x * WARPS, credit = 0, mine = 0;
 	unsigned lane = threadIdx.x % 32, sum = 0;
 	bool wraps = r.at + r.n > r.size;
-	arithmetic work(r.sink ? lane : 0);
+	/* The same for all of a warp: which of its threads holds what of a tile is not said. */
+	arithmetic work(r.sink ? threadIdx.x / 32 : 0);
 
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) {
 		counted = 0;
-	pass(r.latency_ns);
+		pass(r.latency_ns);
+	}
 	__syncthreads();
 	for (uint64_t turn = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32; turn < r.turns; turn += warps) {
 		uint64_t first = turn * VECTORS + lane, from = r.at + first;
@@ -222,32 +233,44 @@ void gpu_reader::launch(cudaStream_t stream, const kernel_work &w, unsigned long
 	must(cudaGetLastError(), "launch a kernel that reads");
 }
 
+double gpu_reader::flops_of(cudaStream_t stream, double seconds, bool fp32) const
+{
+	double flops = FEWEST_FLOPS / 2, least_s;
+
+	do {
+		flops *= 2;
+		least_s = INFINITY;
+		/* The first one loads the program. */
+		for (int i = 0; i < 2; i++) {
+			double begin_s = clock_now();
+			launch(stream, {nullptr, 0, 0, 0, flops, fp32, 0, 0}, nullptr, nullptr);
+			must(cudaStreamSynchronize(stream), "run a kernel");
+			least_s = std::fmin(least_s, clock_now() - begin_s);
+		}
+	} while (least_s < seconds);
+	return flops;
+}
+
 void gpu_reader::open(int device, cudaStream_t stream)
 {
-	cudaEvent_t begin, end;
-	float ms = 0;
-
 	must(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "count multiprocessors");
 	must(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_fp32, read_kernel<arithmetic_fp32>, THREADS, 0), "plan a kernel");
 	must(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_tensor, read_kernel<arithmetic_tensor>, THREADS, 0), "plan a kernel");
+	double flops = flops_of(stream, WARM_LAUNCH_S, true);
 	for (double begin_s = clock_now(); clock_now() - begin_s < WARM_S;) {
-		launch(stream, {nullptr, 0, 0, 0, WARM_FLOPS, true, 0, 0}, nullptr, nullptr);
+		launch(stream, {nullptr, 0, 0, 0, flops, true, 0, 0}, nullptr, nullptr);
 		must(cudaStreamSynchronize(stream), "run a kernel");
 	}
-	must(cudaEventCreate(&begin), "make an event");
-	must(cudaEventCreate(&end), "make an event");
+	gpu_event begin, end;
 	/* The first ones load the program. */
 	for (int round = 0; round < 2; round++) {
-		must(cudaEventRecord(begin, stream), "record an event");
+		begin.record(stream);
 		for (int i = 0; i < LAUNCHES; i++)
 			gpu_empty(stream);
-		must(cudaEventRecord(end, stream), "record an event");
+		end.record(stream);
 		must(cudaEventSynchronize(end), "launch empty kernels");
 	}
-	must(cudaEventElapsedTime(&ms, begin, end), "read the time between events");
-	launch_s = ms * 1e-3 / LAUNCHES;
-	must(cudaEventDestroy(begin), "give back an event");
-	must(cudaEventDestroy(end), "give back an event");
+	launch_s = gpu_seconds(begin, end) / LAUNCHES;
 }
 
 /* ---- small ones ---- */

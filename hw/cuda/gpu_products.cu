@@ -14,8 +14,9 @@
 #include "hw/cuda/failure.h"
 #include "hw/cuda/gpu_calibrate.h"
 
-/* Inputs of the matrix of weights, and outputs but for one row: there it is larger, so that no cache holds it. */
-static const int WIDTH = 8192;
+/* Inputs of the matrix of weights, and outputs but for one row: there it is larger, so that no cache holds it. Less where memory
+   is short; never too few for a block of the kernel on tiles. */
+static const int WIDTH = 8192, LEAST_WIDTH = 128;
 static const uint64_t ONE_ROW_BYTES = (uint64_t)1 << 30;
 static const int TILE = 16;
 static const int CHECKED = 8; /* elements of each result */
@@ -101,16 +102,16 @@ template <class T> static void fill_elements(cudaStream_t s, char *p, uint64_t n
 	must(cudaGetLastError(), "launch a kernel that fills");
 }
 
-/* ---- plain kernels; weights (outputs, WIDTH), inputs (rows, WIDTH), results (rows, outputs), all row by row ---- */
+/* ---- plain kernels; weights (outputs, width), inputs (rows, width), results (rows, outputs), all row by row ---- */
 
-template <class T> static __global__ void gemv_kernel(const typename T::in *w, const typename T::in *x, typename T::out *y)
+template <class T> static __global__ void gemv_kernel(const typename T::in *w, const typename T::in *x, typename T::out *y, int width)
 {
 	const int each = 16 / sizeof(typename T::in);
 	int row = (int)(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32), lane = (int)threadIdx.x % 32;
-	const uint4 *a = (const uint4 *)(w + (uint64_t)row * WIDTH), *b = (const uint4 *)x;
+	const uint4 *a = (const uint4 *)(w + (uint64_t)row * (uint64_t)width), *b = (const uint4 *)x;
 	float sum = 0;
 
-	for (int i = lane; i < WIDTH / each; i += 32) {
+	for (int i = lane; i < width / each; i += 32) {
 		uint4 u = a[i], v = b[i];
 		for (int k = 0; k < each; k++)
 			sum += number(((const typename T::in *)&u)[k]) * number(((const typename T::in *)&v)[k]);
@@ -121,25 +122,25 @@ template <class T> static __global__ void gemv_kernel(const typename T::in *w, c
 		y[row] = from_number<typename T::out>(sum);
 }
 
-static __global__ void gemm_fp32_kernel(const float *w, const float *x, float *y)
+static __global__ void gemm_fp32_kernel(const float *w, const float *x, float *y, int width)
 {
 	__shared__ float a[TILE][TILE + 1], b[TILE][TILE + 1];
 	int i = (int)threadIdx.y, k = (int)threadIdx.x, row = (int)blockIdx.y * TILE + i, col = (int)blockIdx.x * TILE + k;
 	float sum = 0;
 
-	for (int at = 0; at < WIDTH; at += TILE) {
-		a[i][k] = x[(uint64_t)row * WIDTH + at + k];
-		b[i][k] = w[((uint64_t)blockIdx.x * TILE + i) * WIDTH + at + k];
+	for (int at = 0; at < width; at += TILE) {
+		a[i][k] = x[(uint64_t)row * width + at + k];
+		b[i][k] = w[((uint64_t)blockIdx.x * TILE + i) * width + at + k];
 		__syncthreads();
 		for (int j = 0; j < TILE; j++)
 			sum += a[i][j] * b[k][j];
 		__syncthreads();
 	}
-	y[(uint64_t)row * WIDTH + col] = sum;
+	y[(uint64_t)row * width + col] = sum;
 }
 
 /* A warp a tile, operands from memory as they are. */
-static __global__ void gemm_fp16_kernel(const half *w, const half *x, half *y)
+static __global__ void gemm_fp16_kernel(const half *w, const half *x, half *y, int width)
 {
 	using namespace nvcuda::wmma;
 	uint64_t row = (uint64_t)blockIdx.y * TILE, col = ((uint64_t)blockIdx.x * blockDim.y + threadIdx.y) * TILE;
@@ -149,30 +150,30 @@ static __global__ void gemm_fp16_kernel(const half *w, const half *x, half *y)
 	fragment<accumulator, TILE, TILE, TILE, half> out;
 
 	fill_fragment(sum, 0.0f);
-	for (int at = 0; at < WIDTH; at += TILE) {
-		load_matrix_sync(a, x + row * WIDTH + at, WIDTH);
-		load_matrix_sync(b, w + col * WIDTH + at, WIDTH);
+	for (int at = 0; at < width; at += TILE) {
+		load_matrix_sync(a, x + row * width + at, width);
+		load_matrix_sync(b, w + col * width + at, width);
 		mma_sync(sum, a, b, sum);
 	}
 	for (int i = 0; i < sum.num_elements; i++)
 		out.x[i] = __float2half(sum.x[i]);
-	store_matrix_sync(y + row * WIDTH + col, out, WIDTH, mem_row_major);
+	store_matrix_sync(y + row * width + col, out, width, mem_row_major);
 }
 
-template <class T> static bool plain_gemm(cudaStream_t, const char *, const char *, char *, int)
+template <class T> static bool plain_gemm(cudaStream_t, const char *, const char *, char *, int, int)
 {
 	return false;
 }
 
-template <> bool plain_gemm<type_fp32>(cudaStream_t s, const char *w, const char *x, char *y, int rows)
+template <> bool plain_gemm<type_fp32>(cudaStream_t s, const char *w, const char *x, char *y, int rows, int width)
 {
-	gemm_fp32_kernel<<<dim3(WIDTH / TILE, (unsigned)(rows / TILE)), dim3(TILE, TILE), 0, s>>>((const float *)w, (const float *)x, (float *)y);
+	gemm_fp32_kernel<<<dim3((unsigned)(width / TILE), (unsigned)(rows / TILE)), dim3(TILE, TILE), 0, s>>>((const float *)w, (const float *)x, (float *)y, width);
 	return true;
 }
 
-template <> bool plain_gemm<type_fp16>(cudaStream_t s, const char *w, const char *x, char *y, int rows)
+template <> bool plain_gemm<type_fp16>(cudaStream_t s, const char *w, const char *x, char *y, int rows, int width)
 {
-	gemm_fp16_kernel<<<dim3(WIDTH / TILE / 8, (unsigned)(rows / TILE)), dim3(32, 8), 0, s>>>((const half *)w, (const half *)x, (half *)y);
+	gemm_fp16_kernel<<<dim3((unsigned)(width / TILE / 8), (unsigned)(rows / TILE)), dim3(32, 8), 0, s>>>((const half *)w, (const half *)x, (half *)y, width);
 	return true;
 }
 
@@ -180,20 +181,31 @@ template <> bool plain_gemm<type_fp16>(cudaStream_t s, const char *w, const char
 
 template <class T> struct product {
 	calibration &c;
-	int rows, outputs;
+	int rows, width, outputs;
 	gpu_memory w, x, y;
 
-	product(calibration &cal, int n)
-		: c(cal), rows(n), outputs(n > 1 ? WIDTH : (int)(cal.room(ONE_ROW_BYTES) / WIDTH / sizeof(typename T::in))),
-		  w(false, (uint64_t)outputs * WIDTH * sizeof(typename T::in)), x(false, (uint64_t)n * WIDTH * sizeof(typename T::in)),
-		  y(false, result_bytes())
+	static uint64_t in_bytes(int n, int width) { return (uint64_t)n * (uint64_t)width * sizeof(typename T::in); }
+	static uint64_t out_bytes(int n, int width) { return (uint64_t)n * (uint64_t)width * sizeof(typename T::out); }
+
+	static int width_for(const calibration &c, int n)
 	{
-		fill_elements<typename T::in>(c.stream, w.p, (uint64_t)outputs * WIDTH, 1);
-		fill_elements<typename T::in>(c.stream, x.p, (uint64_t)rows * WIDTH, 2);
+		int width = WIDTH;
+		auto bytes = [&] { return in_bytes(width, width) + in_bytes(n, width) + out_bytes(n, width); };
+		while (n > 1 && width > LEAST_WIDTH && c.room(bytes()) < bytes())
+			width /= 2;
+		return width;
+	}
+
+	product(calibration &cal, int n)
+		: c(cal), rows(n), width(width_for(cal, n)), outputs(n > 1 ? width : (int)(cal.room(ONE_ROW_BYTES) / in_bytes(1, width))),
+		  w(false, in_bytes(outputs, width)), x(false, in_bytes(n, width)), y(false, result_bytes())
+	{
+		fill_elements<typename T::in>(c.stream, w.p, (uint64_t)outputs * (uint64_t)width, 1);
+		fill_elements<typename T::in>(c.stream, x.p, (uint64_t)rows * (uint64_t)width, 2);
 		must(cudaStreamSynchronize(c.stream), "fill matrices");
 	}
 
-	uint64_t result_bytes() const { return (uint64_t)rows * (uint64_t)outputs * sizeof(typename T::out); }
+	uint64_t result_bytes() const { return out_bytes(rows, outputs); }
 
 	/* Spread over the result. The type of the result rounds the sum. */
 	std::string check() const
@@ -203,8 +215,8 @@ template <class T> struct product {
 			typename T::out got;
 			double want = 0;
 			must(cudaMemcpy(&got, y.p + (row * (uint64_t)outputs + col) * sizeof(got), sizeof(got), cudaMemcpyDefault), "read a result");
-			for (uint64_t k = 0; k < (uint64_t)WIDTH; k++)
-				want += (double)element(col * WIDTH + k, 1) * element(row * WIDTH + k, 2);
+			for (uint64_t k = 0; k < (uint64_t)width; k++)
+				want += (double)element(col * (uint64_t)width + k, 1) * element(row * (uint64_t)width + k, 2);
 			if (!(std::fabs(number(got) - want) <= 0.01 * std::fabs(want) + 1)) {
 				char text[80];
 				std::snprintf(text, sizeof(text), "row %d, column %d is %g, not %g", (int)row, (int)col, (double)number(got), want);
@@ -214,16 +226,16 @@ template <class T> struct product {
 		return "";
 	}
 
-	template <class F> void time(const char *how, F fn)
+	template <class F> void time(const char *how, int repetitions, F fn)
 	{
 		gpu_sample s;
 		s.part = rows == 1 ? "gemv" : "gemm";
 		s.type = std::string(how) + " " + T::name();
 		s.rows = (uint64_t)rows;
-		s.bytes = ((uint64_t)outputs + (uint64_t)rows) * WIDTH * sizeof(typename T::in) + result_bytes();
-		s.flops = 2.0 * WIDTH * outputs * rows;
+		s.bytes = in_bytes(outputs + rows, width) + result_bytes();
+		s.flops = 2.0 * width * outputs * rows;
 		must(cudaMemsetAsync(y.p, 0xff, result_bytes(), c.stream), "poison a result");
-		c.time_queued(s, c.repetitions(10), fn);
+		c.time_queued(s, c.repetitions(repetitions), fn);
 		s.fault = check();
 		c.add(s);
 	}
@@ -235,14 +247,14 @@ template <class T> struct product {
 		bool whole = T::compute == COMPUTE_32I;
 		/* Column by column, the result is (outputs, rows), of the transposed weights and the inputs. */
 		auto fn = [&] {
-			return b.gemm(b.handle, CUBLAS_OP_T, CUBLAS_OP_N, outputs, rows, WIDTH, whole ? (void *)&ione : (void *)&one, w.p,
-				(cudaDataType)T::data, WIDTH, x.p, (cudaDataType)T::data, WIDTH, whole ? (void *)&izero : (void *)&zero, y.p,
+			return b.gemm(b.handle, CUBLAS_OP_T, CUBLAS_OP_N, outputs, rows, width, whole ? (void *)&ione : (void *)&one, w.p,
+				(cudaDataType)T::data, width, x.p, (cudaDataType)T::data, width, whole ? (void *)&izero : (void *)&zero, y.p,
 				(cudaDataType)T::sum, outputs, T::compute, ALGO_DEFAULT);
 		};
 		int status = fn();
 		if (status)
 			return c.skip(rows == 1 ? "gemv" : "gemm", std::string("cuBLAS has none of ") + T::name() + " here: status " + std::to_string(status));
-		time("cublas", [&] {
+		time("cublas", 10, [&] {
 			if (fn())
 				throw failure(EXIT_FAILED, "cuBLAS fails at what it did before");
 		});
@@ -261,8 +273,8 @@ template <class T> static void gemv_of(calibration &c, const cublas &b)
 {
 	product<T> p(c, 1);
 
-	p.time("plain", [&] {
-		gemv_kernel<T><<<(unsigned)p.outputs / 8, 256, 0, c.stream>>>((const typename T::in *)p.w.p, (const typename T::in *)p.x.p, (typename T::out *)p.y.p);
+	p.time("plain", 10, [&] {
+		gemv_kernel<T><<<(unsigned)p.outputs / 8, 256, 0, c.stream>>>((const typename T::in *)p.w.p, (const typename T::in *)p.x.p, (typename T::out *)p.y.p, p.width);
 		must(cudaGetLastError(), "launch a product");
 	});
 	if (b.why.empty())
@@ -276,8 +288,8 @@ template <class T> static void gemm_of(calibration &c, const cublas &b, int rows
 	if (b.why.empty())
 		p.cublas_gemm(b);
 	if (plain)
-		p.time("plain", [&] {
-			plain_gemm<T>(c.stream, p.w.p, p.x.p, p.y.p, rows);
+		p.time("plain", 4, [&] {
+			plain_gemm<T>(c.stream, p.w.p, p.x.p, p.y.p, rows, p.width);
 			must(cudaGetLastError(), "launch a product");
 		});
 }
@@ -295,7 +307,7 @@ static void gemv(calibration &c)
 	gemv_of<type_int8>(c, b);
 }
 
-/* Plain kernels are far slower: at the smaller number of rows, to show that what the library does is right. */
+/* Plain kernels are far slower: a few times at the smaller number of rows, to show that what the library does is right. */
 static void gemm(calibration &c)
 {
 	cublas b(c.stream);
