@@ -141,7 +141,7 @@ TEST_ENV = env -u OFFSIM_DATA NO_COLOR=1 OFFSIM='$(abspath $(BUILD)/offsim)' BUI
 check-unit: $(TESTS:%=%.run) ## the unit and physics tests
 $(TESTS:%=%.run): %.run: % FORCE
 	@$(TEST_ENV) $<
-check-cli: all $(BENCHES) $(BUILD)/offsim-hostexec clang-build ## the tests of the command line
+check-cli: all $(BENCHES) $(BUILD)/offsim-hostexec stand-in clang-build ## the tests of the command line
 	@$(TEST_ENV) prove -j$(NPROC) tests/cli
 check-headers: $(HDRS:%.h=$(BUILD)/%.h.ok) ## every header compiles alone
 $(BUILD)/%.h.ok: %.h $(BUILD)/flags

@@ -26,22 +26,7 @@ same() {
 	s=$1
 	shift
 	"$with" replay "scenarios/replay/$s.yaml" --on cuda --dir "$tmp" --repeat 1 --threads 2 --no-db --operations "$tmp/ops.csv" "$@" >"$tmp/out" || return 1
-	awk -F, '
-		NR == 1 { next }
-		{ n++; order[$14 + 1] = $1 + 0; at[$1 + 0] = $10 + 0; unit[$1 + 0] = $4
-		  if ($9 - $8 > 0.51 || $8 - $9 > 0.51) { print "operation " $1 " moved " $9 " bytes of " $8; bad = 1 }
-		  if ($13 < $12) { print "operation " $1 " ended before it began"; bad = 1 } }
-		END {
-			for (i = 1; i <= n; i++) {
-				id = order[i]; u = unit[id]
-				if (u == "") continue
-				if (u in last && (at[id] < at[last[u]] || (at[id] == at[last[u]] && id < last[u]))) {
-					print "on " u ", " id " came behind " last[u]; bad = 1
-				}
-				last[u] = id
-			}
-			exit bad || n < 20
-		}' "$tmp/ops.csv"
+	awk -F, -f tests/cli/in_order.awk "$tmp/ops.csv"
 }
 ok 'weights streamed over the link' same stream --repeat 2
 ok 'weights read from a drive' same disk

@@ -436,10 +436,6 @@ static cudaError_t copy_on(void *to, const void *from, size_t bytes, stand_in_st
 		return cudaSuccess;
 	if (!is_there(to, bytes, &to_at) || !is_there(from, bytes, &from_at))
 		return cudaErrorInvalidValue;
-	if (to_at.where != ON_DEVICE && from_at.where != ON_DEVICE) {
-		complain("a copy from host memory to host memory");
-		return cudaErrorInvalidMemcpyDirection;
-	}
 	return copy(s, (char *)to, to_at, (const char *)from, from_at, bytes);
 }
 

@@ -18,7 +18,6 @@ enum cudaError_t {
 	cudaErrorInvalidValue = 1,
 	cudaErrorMemoryAllocation = 2,
 	cudaErrorInvalidConfiguration = 9,
-	cudaErrorInvalidMemcpyDirection = 21,
 	cudaErrorInsufficientDriver = 35,
 	cudaErrorCallRequiresNewerDriver = 36,
 	cudaErrorDevicesUnavailable = 46,

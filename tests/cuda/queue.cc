@@ -190,7 +190,7 @@ stand_in_stream *stream_of(cudaStream_t s, int device)
 	return known;
 }
 
-cudaError_t give(stand_in_stream *s, operation fn)
+cudaError_t give(stand_in_stream *s, operation fn, double given_s)
 {
 	{
 		std::lock_guard<std::mutex> held(s->lock);
@@ -198,7 +198,7 @@ cudaError_t give(stand_in_stream *s, operation fn)
 			s->spoilt = true;
 			return cudaErrorStreamCaptureUnsupported;
 		}
-		s->queue.emplace_back(now_s(), std::move(fn));
+		s->queue.emplace_back(given_s, std::move(fn));
 	}
 	s->changed.notify_all();
 	return cudaSuccess;
@@ -357,11 +357,12 @@ static cudaError_t copy_pageable(stand_in_stream *s, link_copy c, device_link *l
 		cudaError_t rc = give(s, [=](double begin_s) { return over_link(c, *l, begin_s); });
 		return rc ? rc : wait_for(s);
 	}
+	double given_s = now_s();
 	auto staged = std::make_shared<std::vector<char>>(c.from, c.from + c.bytes);
 	auto nearly = std::make_shared<moment>();
 	c.from = staged->data();
 	c.nearly = nearly.get();
-	cudaError_t rc = give(s, [c, l, staged, nearly](double begin_s) { return over_link(c, *l, begin_s); });
+	cudaError_t rc = give(s, [c, l, staged, nearly](double begin_s) { return over_link(c, *l, begin_s); }, given_s);
 	if (!rc)
 		nearly->wait();
 	return rc;
@@ -383,6 +384,14 @@ cudaError_t copy(stand_in_stream *s, char *to, whereabouts to_at, const char *fr
 			memmove(to, from, bytes);
 			return begin_s + cost_s(speeds::launch_s + (double)bytes / rate);
 		});
+	}
+	/* Over no link, and waited for. */
+	if (from_at.where != ON_DEVICE && to_at.where != ON_DEVICE) {
+		cudaError_t rc = give(s, [=](double begin_s) {
+			memmove(to, from, bytes);
+			return begin_s;
+		});
+		return rc ? rc : wait_for(s);
 	}
 	bool up = to_at.where == ON_DEVICE;
 	device_link *l = all().links[(size_t)(up ? to_at.device : from_at.device)].get();

@@ -120,7 +120,7 @@ bool is_open(const stand_in_stream *s);
 /* NULL: the device's default stream; or the one of this thread. */
 stand_in_stream *stream_of(cudaStream_t s, int device);
 /* An error while it captures. */
-cudaError_t give(stand_in_stream *s, operation fn);
+cudaError_t give(stand_in_stream *s, operation fn, double given_s = now_s());
 cudaError_t give_kernel(stand_in_stream *s, kernel k);
 cudaError_t begin_capture(stand_in_stream *s);
 cudaError_t end_capture(stand_in_stream *s, std::vector<kernel> *kernels);
