@@ -225,6 +225,8 @@ STAND_IN_OBJ := $(patsubst hw/cuda/%.cu,$(STAND_IN)/%.o,$(CUDA_SRC)) \
 STAND_IN_CXX  = $(CXX) $(CXX_WARN) $(if $(DEVELOPER),-Werror) -Itests/cuda $(CXX_FLAGS)
 -include $(STAND_IN_OBJ:%.o=%.d) $(STAND_IN)/libcublas.d
 stand-in: $(STAND_IN)/offsim-cuda $(STAND_IN)/libcublas.so.13
+stand-in-check: all stand-in $(BUILD)/offsim-hostexec ## what offsim-cuda measures of GPUs whose speeds are known (threads; a quiet machine)
+	@$(TEST_ENV) TIMED=1 prove -v tests/cli/34-stand-in.t
 $(STAND_IN)/offsim-cuda: $(STAND_IN_OBJ) $(filter-out %/host_execute.cc.o %/host_backend.cc.o,$(CXX_OBJ))
 	$(call say,LINK)
 	$(Q)$(CXX) $(OPT.$(MODE)) -rdynamic -o $@ $^ -ldl -lpthread
@@ -285,5 +287,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 FORCE:
 .SECONDARY:
-.PHONY: all cuda stand-in gpu-check deps deps-check demo docs docs-lessons docs-accuracy leave-one-out replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
+.PHONY: all cuda stand-in stand-in-check gpu-check deps deps-check demo docs docs-lessons docs-accuracy leave-one-out replay-check golden-update check check-all check-unit check-cli check-headers check-layers clang-build \
 	fuzz fuzz-build fuzz-programs fuzz-merge bench coverage forget-coverage install uninstall clean help FORCE
