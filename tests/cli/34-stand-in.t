@@ -5,6 +5,7 @@
 root=$PWD
 gpu=$root/$BUILD/stand-in/offsim-cuda
 [ -x "$gpu" ] || skip_all "there is no $gpu: make stand-in builds it"
+[ "$MODE" != tsan ] || skip_all 'ThreadSanitizer takes what the threads of a kernel do one after another for races'
 export OFFSIM_DATA="$root"
 export LD_LIBRARY_PATH="$root/$BUILD/stand-in"
 mkdir "$tmp/with"
