@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "hw/measure.h"
 #include "sim/real/cpu_buffers.h"

@@ -24,23 +24,7 @@ same() {
 	same_name=$1
 	shift
 	"$OFFSIM" replay "$tmp/$same_name.yaml" --on cpu --dir "$tmp" --repeat 2 --no-db --operations "$tmp/ops.csv" "$@" || return 1
-	awk -F, '
-		NR == 1 { next }
-		{ n++; if ($2 == "copy") copies++; if ($2 == "kernel") kernels++; order[$14 + 1] = $1 + 0; at[$1 + 0] = $10 + 0; unit[$1 + 0] = $4
-		  if ($9 - $8 > 0.51 || $8 - $9 > 0.51) { print "operation " $1 " moved " $9 " bytes of " $8; bad = 1 } }
-		END {
-			# Operations of a unit in the order in which they really began: simulated, none begins before the one before it.
-			for (i = 1; i <= n; i++) {
-				id = order[i]; u = unit[id]
-				if (u == "") continue
-				if (u in last && (at[id] < at[last[u]] || (at[id] == at[last[u]] && id < last[u]))) {
-					print "on " u ", " id " came behind " last[u]; bad = 1
-				}
-				last[u] = id
-			}
-			print n " operations, " copies " copies, " kernels " kernels"
-			exit bad || kernels == 0
-		}' "$tmp/ops.csv"
+	awk -F, -f tests/cli/in_order.awk "$tmp/ops.csv"
 }
 
 decode='prompt: 0, generate: 20, depth: 300'
@@ -133,7 +117,7 @@ ok 'it must be a graph' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --on cpu --n
 ok 'nothing runs between simulations' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --between "$tmp/between.opg"
 ok 'nor on GPUs' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --on cuda --between "$tmp/between.opg"
 ok 'no repetitions of a simulation' fails 2 "$OFFSIM" replay "$tmp/cpu-q8.yaml" --repetitions "$tmp/r.csv"
-ok 'threads: as many processors as it may use' sh -c "taskset -c 0 '$OFFSIM' replay '$tmp/g.opg' --on cpu --dir '$tmp' --repeat 1 --no-db"
+ok 'on one processor of several' sh -c "taskset -c 0 '$OFFSIM' replay '$tmp/g.opg' --on cpu --dir '$tmp' --repeat 1 --no-db"
 
 # What is compared with: plain kernels. Those of the ideal engine are, but for their launches.
 simulated() { "$OFFSIM" replay "$@" --json | awk -F'[:,]' '/"simulated_tok_s"/ { print $2 + 0 }'; }
