@@ -31,17 +31,18 @@ value() { # CONSTANT
 between() { # VALUE LOW HIGH
 	awk -v x="$1" -v low="$2" -v high="$3" 'BEGIN { print x ", which should lie between " low " and " high; exit !(x >= low && x <= high) }'
 }
-# Even then it may be busy now and then: what is measured may be slower, and is measured again twice, but is never faster than
-# GB and GiB differ by.
+# Where only a stream's own clock counts, 5 %: less than what GB and GiB differ by. What a busy moment disturbs is measured again,
+# twice in all.
 is() { # CONSTANT FORMULA: with names of speeds
 	want=$(awk -v f="$2" 'BEGIN { n = split(f, word, " "); for (i = 1; i <= n; i++) print word[i] }' | while read -r word; do
 		s=$(speed "$word"); printf '%s ' "${s:-$word}"
 	done)
 	want=$(awk "BEGIN { print $want }")
-	between "$(value "$1")" "$(awk "BEGIN { print $want * 0.6 }")" "$(awk "BEGIN { print $want * ${3:-1.05} }")"
+	between "$(value "$1")" "$(awk "BEGIN { print $want * 0.95 }")" "$(awk "BEGIN { print $want * 1.05 }")"
 }
+# Where the host's clock counts, it may take longer, but not sooner.
 at_least() { # CONSTANT SECONDS
-	between "$(value "$1")" "$(awk "BEGIN { print ($2) * 0.95 }")" "$(awk "BEGIN { print ($2) * 1.67 }")"
+	between "$(value "$1")" "$(awk "BEGIN { print ($2) * 0.99 }")" "$(awk "BEGIN { print ($2) * 1.67 }")"
 }
 if [ -n "${TIMED:-}" ]; then
 	calibrates() {
@@ -72,8 +73,8 @@ if [ -n "${TIMED:-}" ]; then
 	ok 'FP16' stands is gpu0.flops.fp16 gemm_fp16_flop_s
 	ok 'BF16' stands is gpu0.flops.bf16 gemm_bf16_flop_s
 	ok 'INT8' stands is gpu0.flops.int8 gemm_int8_flop_s
-	ok 'a share of memory for one row' stands is kernels.llama.cpp.gpu.read.16bit 'gemv_bytes_s / read_bytes_s' 1.67
-	ok 'a share of arithmetic for few rows' stands is kernels.llama.cpp.gpu.multiply.16bit gemm_few_rows_share 1.67
+	ok 'a share of memory for one row' stands is kernels.llama.cpp.gpu.read.16bit 'gemv_bytes_s / read_bytes_s'
+	ok 'a share of arithmetic for few rows' stands is kernels.llama.cpp.gpu.multiply.16bit gemm_few_rows_share
 	ok 'launches' stands at_least gpu0.launch "$(speed launch_s)"
 	ok 'launches in a graph' stands at_least kernels.llama.cpp.gpu.kernel "$(speed graph_kernel_s) + $(speed graph_s) / 1000"
 	ok 'a wait' stands at_least kernels.llama.cpp.gpu.sync "$(speed launch_s) + $(speed wait_s)"
@@ -81,7 +82,7 @@ if [ -n "${TIMED:-}" ]; then
 	ok 'taking memory' stands at_least kernels.accelerate.gpu.alloc "$(speed malloc_s) + $(speed free_s)"
 	noted() { # TEXT SPEED: with latency
 		want=$(awk "BEGIN { n = 4 * 2 ^ 20; print n / (n / $2 + $3) * 1e-9 }")
-		between "$(sed -n "s|.*$1: \([0-9.]*\) GB/s.*|\1|p" "$tmp/fit.json")" "$(awk "BEGIN { print 0.6 * $want }")" \
+		between "$(sed -n "s|.*$1: \([0-9.]*\) GB/s.*|\1|p" "$tmp/fit.json")" "$(awk "BEGIN { print 0.95 * $want }")" \
 			"$(awk "BEGIN { print 1.05 * $want }")"
 	}
 	ok 'zero-copy reads' stands noted 'a kernel that reads pinned host memory' "$(speed zero_copy_bytes_s)" "$(speed launch_s)"
@@ -190,8 +191,8 @@ if [ "$MODE" = release ]; then
 		between "$(sed -n "s/^  $2  *[0-9].* \([0-9.]*\)\$/\1/p" "$tmp/check/$1.txt")" "$3" "$4"
 	}
 	# One after another, for the simulator has kernels and copies share the GPU's memory, and the stand-in has not.
-	[ -z "${TIMED:-}" ] || ok 'kernels last as long as simulated' ratio engines 'kernel ffn gpu0' 0.6 1.67
-	[ -z "${TIMED:-}" ] || ok 'copies last as long as simulated' ratio engines 'copy hidden ram>gpu0' 0.6 3
+	[ -z "${TIMED:-}" ] || ok 'kernels last as long as simulated' ratio engines 'kernel ffn gpu0' 0.95 1.05
+	[ -z "${TIMED:-}" ] || ok 'copies last as long as simulated' ratio engines 'copy hidden ram>gpu0' 0.95 1.5
 	from_drive() {
 		STAND_IN_MEMORY=4096 "$offsim" replay scenarios/replay/disk.yaml --on cuda --dir "$tmp" --repeat 1 --threads 2 --no-db --operations "$tmp/ops.csv" \
 			--set machine=desktop-rtx4090-ddr5 --set machine.ram.capacity=256MiB --set machine.ram.reserved=0B \
